@@ -75,7 +75,7 @@ struct ml_handles {
 
 struct ml_message_type;
 
-/* How values of a kind of types become bytes and back. mojom_like_idl/runtime/codec.c has the only
+/* How values of a kind of types become bytes and back. mojom_like_idl/runtime/codec.h has the only
  * one. */
 struct ml_codec {
     /* Write `value` into `buffer`; NULL measures only.

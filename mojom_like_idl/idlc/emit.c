@@ -7,14 +7,12 @@
 #include "mojom_like_idl/idlc/names.h"
 
 struct emitter emitter_start(struct source *source, const struct contract *contract, FILE *out) {
-    const char *prefix = names_prefix(source->pool, contract);
     return (struct emitter
     ){.source = source,
       .pool = source->pool,
       .contract = contract,
       .out = out,
-      .prefix = prefix,
-      .upper = names_upper(source->pool, prefix)};
+      .prefix = contract->module};
 }
 
 void emit(struct emitter *e, const char *format, ...) {

@@ -10,8 +10,7 @@
 static void emit_const(struct emitter *e, const struct declaration *d) {
     const struct type *type = d->const_type;
     const char *sign = d->const_is_negative ? "-" : "";
-    const char *name =
-        pool_print(e->pool, "%s_%s", e->upper, names_upper(e->pool, names_snake(e->pool, d->name)));
+    const char *name = names_upper(e->pool, emit_name(e, d->name));
     emit_claim_new(e, name, d->place);
     emit_comment(e, "", d->remark.above);
     emit_comment(e, "", d->remark.behind);

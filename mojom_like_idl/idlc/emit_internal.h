@@ -16,7 +16,6 @@ struct emitter {
     const struct contract *contract;
     FILE *out;
     const char *prefix; /* "memlog_client" */
-    const char *upper;  /* "MEMLOG_CLIENT" */
     struct claimed_name *claimed;
 };
 

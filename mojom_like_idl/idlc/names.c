@@ -67,19 +67,9 @@ const char *names_snake(struct pool *pool, const char *name) {
 const char *names_upper(struct pool *pool, const char *name) {
     char *upper = pool_copy(pool, name, strlen(name));
     for (char *at = upper; *at != 0; at++) {
-        *at = *at == '.' ? '_' : (char)toupper((unsigned char)*at);
+        *at = (char)toupper((unsigned char)*at);
     }
     return upper;
-}
-
-const char *names_prefix(struct pool *pool, const struct contract *contract) {
-    char *prefix = pool_copy(pool, contract->module, strlen(contract->module));
-    for (char *at = prefix; *at != 0; at++) {
-        if (*at == '.') {
-            *at = '_';
-        }
-    }
-    return prefix;
 }
 
 const char *names_type(struct pool *pool, const struct type *type) {

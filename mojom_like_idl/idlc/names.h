@@ -23,11 +23,8 @@ bool names_is_reserved(const char *name);
 /* LikeThis, kLikeThis -> like_this. */
 const char *names_snake(struct pool *pool, const char *name);
 
-/* like_this -> LIKE_THIS; dots become '_'. */
+/* like_this -> LIKE_THIS. */
 const char *names_upper(struct pool *pool, const char *name);
-
-/* "memlog.client" -> "memlog_client". */
-const char *names_prefix(struct pool *pool, const struct contract *contract);
 
 /* The part of a generated name that stands for a type: "uint32", "string", "client_info",
  * "totals_array", "string_uint32_map". */

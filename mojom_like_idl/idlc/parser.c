@@ -429,7 +429,7 @@ struct contract *parser_read(struct source *source) {
     contract->module = expect_name(&p, "the module's name");
     while (skip(&p, ".")) {
         const char *part = expect_name(&p, "a name after '.'");
-        contract->module = pool_print(source->pool, "%s.%s", contract->module, part);
+        contract->module = pool_print(source->pool, "%s_%s", contract->module, part);
     }
     expect(&p, ";", "after the module's name");
     struct declaration **end = &contract->declarations;

@@ -120,7 +120,7 @@ struct declaration {
 };
 
 struct contract {
-    const char *module; /* "memlog.client" */
+    const char *module; /* "memlog_client" for memlog.client */
     struct remark remark;
     struct declaration *declarations;
 };

@@ -1,5 +1,5 @@
-/* The two walkers behind ml_mojom_codec. Room: mojom_like_idl, private. Context and errors: as
- * struct ml_codec in ipc/wire/message.h. */
+/* What ml_mojom_codec encodes by. Room: mojom_like_idl, private. Context and errors: as struct
+ * ml_codec in ipc/wire/message.h. */
 #ifndef MEMLOG_MOJOM_LIKE_IDL_RUNTIME_CODEC_INTERNAL_H
 #define MEMLOG_MOJOM_LIKE_IDL_RUNTIME_CODEC_INTERNAL_H
 
@@ -12,24 +12,6 @@ ML_NODISCARD enum ml_status ml_codec_encode(
     size_t size_bytes,
     size_t *out_count_bytes,
     struct ml_handles *out_handles
-);
-
-ML_NODISCARD enum ml_status ml_codec_check(
-    const struct ml_message_type *type,
-    const void *body,
-    size_t body_bytes,
-    size_t *out_arena_bytes,
-    struct ml_handles *out_handles
-);
-
-ML_NODISCARD enum ml_status ml_codec_decode(
-    const struct ml_message_type *type,
-    const void *body,
-    size_t body_bytes,
-    const struct ml_handles *handles,
-    void *arena,
-    size_t arena_bytes,
-    void *out_value
 );
 
 #endif

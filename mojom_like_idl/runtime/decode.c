@@ -6,8 +6,8 @@
 /* Arrays in the arena start at multiples of this; no generated type needs more. */
 enum { ARENA_ALIGN_BYTES = 8 };
 
-/* One walk serves both: ml_codec_check stores nothing (every `to` is NULL) and counts what
- * ml_codec_decode would take of its arena. */
+/* One walk serves both: a check stores nothing (every `to` is NULL), and counts what decoding would
+ * take of its arena. */
 struct decoder {
     struct ml_reader r;
     bool is_storing;
@@ -101,30 +101,21 @@ static enum ml_status decode_float(struct decoder *d, const struct ml_layout *la
     return status;
 }
 
-static enum ml_status decode_string(struct decoder *d, const struct ml_layout *layout, void *to) {
-    const uint8_t *bytes = NULL;
-    struct ml_string value = {0};
+/* A string or bytes: their structs are the same but for the type of what they point to. */
+static enum ml_status decode_blob(struct decoder *d, const struct ml_layout *layout, void *to) {
+    const bool is_string = layout->kind == ML_LAYOUT_STRING;
+    struct ml_bytes value = {0};
     const enum ml_status status =
-        ml_pack_reader_str(&d->r, layout->limit, &bytes, &value.count_bytes);
+        (is_string ? ml_pack_reader_str : ml_pack_reader_bin
+        )(&d->r, layout->limit, &value.data, &value.count_bytes);
     if (status != ML_OK) {
         return status;
     }
-    if (memchr(bytes, 0, value.count_bytes) != NULL) {
+    if (is_string && memchr(value.data, 0, value.count_bytes) != NULL) {
         return ML_PEER_FORM;
     }
-    value.data = (const char *)bytes;
     store(to, &value, sizeof(value));
     return ML_OK;
-}
-
-static enum ml_status decode_bytes(struct decoder *d, const struct ml_layout *layout, void *to) {
-    struct ml_bytes value = {0};
-    const enum ml_status status =
-        ml_pack_reader_bin(&d->r, layout->limit, &value.data, &value.count_bytes);
-    if (status == ML_OK) {
-        store(to, &value, sizeof(value));
-    }
-    return status;
 }
 
 /* Room for `count` entries, and the slice over them into `to`. */
@@ -295,9 +286,8 @@ static enum ml_status decode_value(struct decoder *d, const struct ml_layout *la
     case ML_LAYOUT_FLOAT:
         return decode_float(d, layout, to);
     case ML_LAYOUT_STRING:
-        return decode_string(d, layout, to);
     case ML_LAYOUT_BYTES:
-        return decode_bytes(d, layout, to);
+        return decode_blob(d, layout, to);
     case ML_LAYOUT_ARRAY:
         return decode_array(d, layout, to);
     case ML_LAYOUT_MAP:
@@ -317,7 +307,7 @@ static enum ml_status decode_body(struct decoder *d, const struct ml_message_typ
     return status == ML_OK ? ml_reader_finish(&d->r) : status;
 }
 
-enum ml_status ml_codec_check(
+static enum ml_status check(
     const struct ml_message_type *type,
     const void *body,
     size_t body_bytes,
@@ -334,7 +324,7 @@ enum ml_status ml_codec_check(
     return ML_OK;
 }
 
-enum ml_status ml_codec_decode(
+static enum ml_status decode(
     const struct ml_message_type *type,
     const void *body,
     size_t body_bytes,
@@ -355,4 +345,49 @@ enum ml_status ml_codec_decode(
         return status;
     }
     return d.declared.count == handles->count ? ML_OK : ML_PEER_HANDLE;
+}
+
+const struct ml_codec ml_mojom_codec = {
+    .encode = ml_codec_encode, .check = check, .decode = decode};
+
+enum ml_status ml_codec_decode_packet(
+    const struct ml_message_type *type,
+    uint32_t request_id,
+    const void *packet,
+    size_t packet_bytes,
+    const int *fds,
+    size_t fd_count,
+    void *arena,
+    size_t arena_bytes,
+    void *out_value
+) {
+    struct ml_packet_header header = {0};
+    const enum ml_status status = ml_packet_header_read(packet, packet_bytes, &header);
+    if (status != ML_OK) {
+        return status;
+    }
+    if (header.kind != type->kind || header.method != type->method ||
+        header.request_id != request_id) {
+        return ML_PEER_STATE;
+    }
+    const size_t body_bytes = packet_bytes - ML_PACKET_HEADER_BYTES;
+    if (header.flags != 0 || body_bytes != header.body_bytes) {
+        return ML_PEER_FORM;
+    }
+    if (fd_count > ML_HANDLES_MAX) {
+        return ML_PEER_HANDLE;
+    }
+    struct ml_handles handles = {.count = (uint32_t)fd_count};
+    for (size_t i = 0; i < fd_count; i++) {
+        handles.fds[i] = fds[i];
+    }
+    return decode(
+        type,
+        (const uint8_t *)packet + ML_PACKET_HEADER_BYTES,
+        body_bytes,
+        &handles,
+        arena,
+        arena_bytes,
+        out_value
+    );
 }

@@ -44,33 +44,22 @@ encode_float(struct encoder *e, const struct ml_layout *layout, const void *from
     return value == value ? packed(msgpack_pack_double(&e->packer, value)) : ML_BUG_CONTRACT;
 }
 
+/* A string or bytes: their structs are the same but for the type of what they point to. */
 static enum ml_status
-encode_string(struct encoder *e, const struct ml_layout *layout, const void *from) {
-    struct ml_string value = {0};
-    memcpy(&value, from, sizeof(value));
-    if (value.count_bytes > layout->limit) {
-        return ML_BUG_CONTRACT;
-    }
-    if (value.count_bytes == 0) {
-        return packed(msgpack_pack_str(&e->packer, 0));
-    }
-    if (memchr(value.data, 0, value.count_bytes) != NULL) {
-        return ML_BUG_CONTRACT;
-    }
-    return packed(msgpack_pack_str_with_body(&e->packer, value.data, value.count_bytes));
-}
-
-static enum ml_status
-encode_bytes(struct encoder *e, const struct ml_layout *layout, const void *from) {
+encode_blob(struct encoder *e, const struct ml_layout *layout, const void *from) {
+    const bool is_string = layout->kind == ML_LAYOUT_STRING;
     struct ml_bytes value = {0};
     memcpy(&value, from, sizeof(value));
-    if (value.count_bytes > layout->limit) {
+    if (value.count_bytes > layout->limit ||
+        (is_string && value.count_bytes > 0 && memchr(value.data, 0, value.count_bytes) != NULL)) {
         return ML_BUG_CONTRACT;
     }
-    if (value.count_bytes == 0) {
-        return packed(msgpack_pack_bin(&e->packer, 0));
+    const int head = is_string ? msgpack_pack_str(&e->packer, value.count_bytes)
+                               : msgpack_pack_bin(&e->packer, value.count_bytes);
+    if (head != 0 || value.count_bytes == 0) {
+        return packed(head);
     }
-    return packed(msgpack_pack_bin_with_body(&e->packer, value.data, value.count_bytes));
+    return packed(write_out(e, (const char *)value.data, value.count_bytes));
 }
 
 static enum ml_status
@@ -172,9 +161,8 @@ encode_value(struct encoder *e, const struct ml_layout *layout, const void *from
     case ML_LAYOUT_FLOAT:
         return encode_float(e, layout, from);
     case ML_LAYOUT_STRING:
-        return encode_string(e, layout, from);
     case ML_LAYOUT_BYTES:
-        return encode_bytes(e, layout, from);
+        return encode_blob(e, layout, from);
     case ML_LAYOUT_ARRAY:
         return encode_array(e, layout, from);
     case ML_LAYOUT_MAP:
@@ -205,6 +193,44 @@ enum ml_status ml_codec_encode(
         return status;
     }
     *out_count_bytes = e.count_bytes;
+    *out_handles = handles;
+    return ML_OK;
+}
+
+enum ml_status ml_codec_encode_packet(
+    const struct ml_message_type *type,
+    uint32_t request_id,
+    const void *value,
+    void *buffer,
+    size_t size_bytes,
+    size_t *out_count_bytes,
+    struct ml_handles *out_handles
+) {
+    if (size_bytes < ML_PACKET_HEADER_BYTES) {
+        return ML_BUG_SPACE;
+    }
+    uint8_t *bytes = buffer;
+    size_t body_bytes = 0;
+    struct ml_handles handles = {0};
+    const size_t usable_bytes = size_bytes < ML_PACKET_MAX_BYTES ? size_bytes : ML_PACKET_MAX_BYTES;
+    const enum ml_status status = ml_codec_encode(
+        type,
+        value,
+        bytes + ML_PACKET_HEADER_BYTES,
+        usable_bytes - ML_PACKET_HEADER_BYTES,
+        &body_bytes,
+        &handles
+    );
+    if (status != ML_OK) {
+        return status;
+    }
+    const struct ml_packet_header header = {
+        .kind = type->kind,
+        .method = type->method,
+        .request_id = request_id,
+        .body_bytes = (uint32_t)body_bytes};
+    ml_packet_header_write(&header, bytes);
+    *out_count_bytes = ML_PACKET_HEADER_BYTES + body_bytes;
     *out_handles = handles;
     return ML_OK;
 }

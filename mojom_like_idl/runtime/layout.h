@@ -20,11 +20,16 @@ struct ml_string {
     uint32_t count_bytes;
 };
 
-/* bytes<N>: anything. */
+/* bytes<N>: anything. The walkers read a string as one of these. */
 struct ml_bytes {
     const uint8_t *data;
     uint32_t count_bytes;
 };
+_Static_assert(
+    sizeof(struct ml_bytes) == sizeof(struct ml_string) &&
+        offsetof(struct ml_bytes, count_bytes) == offsetof(struct ml_string, count_bytes),
+    "a string lies in memory as bytes do"
+);
 
 /* What every generated *_array and *_map struct looks like to the walkers. */
 struct ml_slice {

@@ -33,7 +33,7 @@ START_TEST(comments_find_what_they_are_about) {
                                             "  uint8 z; uint8 zz;\n"
                                             "};\n");
     ck_assert_ptr_nonnull(contract);
-    ck_assert_str_eq(contract->module, "a.b");
+    ck_assert_str_eq(contract->module, "a_b");
     ck_assert_str_eq(contract->remark.above, "The module.");
     const struct declaration *s = contract->declarations;
     ck_assert_str_eq(s->remark.above, "A struct\nof one.");
