@@ -44,13 +44,8 @@ struct flame {
 };
 
 static struct figures figures_of(const struct ml_stack *stack) {
-    return (struct figures
-    ){{stack->own.live_bytes,
-       stack->own.live_blocks,
-       stack->own.peak_bytes,
-       stack->own.peak_blocks,
-       stack->own.total_bytes,
-       stack->own.total_blocks}};
+#define FIGURE(figure) stack->own.figure,
+    return (struct figures){{ML_PROFILE_FIGURES(FIGURE)}};
 }
 
 static void figures_add(struct figures *sum, const struct figures *one) {

@@ -29,6 +29,10 @@ bool ml_profile_text_eq(struct ml_profile_text a, struct ml_profile_text b);
 enum { ML_PROFILE_HEX_BYTES = 2 * ML_BUILD_ID_MAX_BYTES + 1 };
 const char *ml_profile_hex(struct ml_profile_text build_id, char out_hex[ML_PROFILE_HEX_BYTES]);
 
+/* The six figures by name, in the order in which all forms have them. */
+#define ML_PROFILE_FIGURES(x)                                                                      \
+    x(live_bytes) x(live_blocks) x(peak_bytes) x(peak_blocks) x(total_bytes) x(total_blocks)
+
 /* The six figures as numbers with a fraction: their variances, or their standard errors. */
 struct ml_profile_spread {
     double live_bytes, live_blocks;

@@ -23,24 +23,15 @@ static double root(double square) {
     }
 }
 
+#define ADD(figure) sum->figure += one->figure;
+
 static void spread_add(struct ml_profile_spread *sum, const struct ml_profile_spread *one) {
-    sum->live_bytes += one->live_bytes;
-    sum->live_blocks += one->live_blocks;
-    sum->peak_bytes += one->peak_bytes;
-    sum->peak_blocks += one->peak_blocks;
-    sum->total_bytes += one->total_bytes;
-    sum->total_blocks += one->total_blocks;
+    ML_PROFILE_FIGURES(ADD)
 }
 
 static void spread_cell(struct ml_profile_cell *cell) {
-    cell->own.variances = (struct ml_profile_spread){
-        .live_bytes = variance_of(cell->own_errors.live_bytes),
-        .live_blocks = variance_of(cell->own_errors.live_blocks),
-        .peak_bytes = variance_of(cell->own_errors.peak_bytes),
-        .peak_blocks = variance_of(cell->own_errors.peak_blocks),
-        .total_bytes = variance_of(cell->own_errors.total_bytes),
-        .total_blocks = variance_of(cell->own_errors.total_blocks),
-    };
+#define OF_ERROR(figure) .figure = variance_of(cell->own_errors.figure),
+    cell->own.variances = (struct ml_profile_spread){ML_PROFILE_FIGURES(OF_ERROR)};
     cell->tree_peak_bytes_variance = variance_of(cell->tree_peak_bytes_error);
     cell->tree_peak_blocks_variance = variance_of(cell->tree_peak_blocks_error);
 }
@@ -71,23 +62,12 @@ bool ml_profile_standard_errors(
 ) {
     const struct ml_profile_spread *variances = &totals->variances;
 
-    *out_errors = (struct ml_profile_spread){
-        .live_bytes = root(variances->live_bytes),
-        .live_blocks = root(variances->live_blocks),
-        .peak_bytes = root(variances->peak_bytes),
-        .peak_blocks = root(variances->peak_blocks),
-        .total_bytes = root(variances->total_bytes),
-        .total_blocks = root(variances->total_blocks),
-    };
+#define ROOT(figure) .figure = root(variances->figure),
+    *out_errors = (struct ml_profile_spread){ML_PROFILE_FIGURES(ROOT)};
     return variances->total_bytes > 0 || variances->total_blocks > 0;
 }
 
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one) {
-    sum->live_bytes += one->live_bytes;
-    sum->live_blocks += one->live_blocks;
-    sum->peak_bytes += one->peak_bytes;
-    sum->peak_blocks += one->peak_blocks;
-    sum->total_bytes += one->total_bytes;
-    sum->total_blocks += one->total_blocks;
+    ML_PROFILE_FIGURES(ADD)
     spread_add(&sum->variances, &one->variances);
 }

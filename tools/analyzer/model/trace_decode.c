@@ -82,14 +82,8 @@ static struct ml_profile_timestamp timestamp_of(const ml_trace_MemlogMoment *tim
 }
 
 static struct ml_profile_totals totals_of(const ml_trace_MemlogTotals *totals) {
-    return (struct ml_profile_totals){
-        .live_bytes = totals->live_bytes,
-        .live_blocks = totals->live_blocks,
-        .peak_bytes = totals->peak_bytes,
-        .peak_blocks = totals->peak_blocks,
-        .total_bytes = totals->total_bytes,
-        .total_blocks = totals->total_blocks,
-    };
+#define FIGURE(figure) .figure = totals->figure,
+    return (struct ml_profile_totals){ML_PROFILE_FIGURES(FIGURE)};
 }
 
 static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t *stream) {

@@ -31,21 +31,13 @@ static void put_errors(struct ml_json *json, const struct ml_profile_totals *tot
     if (!ml_profile_standard_errors(totals, &errors)) {
         return;
     }
-    error_member(json, "live_bytes_error", errors.live_bytes);
-    error_member(json, "live_blocks_error", errors.live_blocks);
-    error_member(json, "peak_bytes_error", errors.peak_bytes);
-    error_member(json, "peak_blocks_error", errors.peak_blocks);
-    error_member(json, "total_bytes_error", errors.total_bytes);
-    error_member(json, "total_blocks_error", errors.total_blocks);
+#define PUT_ERROR(figure) error_member(json, #figure "_error", errors.figure);
+    ML_PROFILE_FIGURES(PUT_ERROR)
 }
 
 void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals *totals) {
-    ml_json_number_member(json, "live_bytes", totals->live_bytes);
-    ml_json_number_member(json, "live_blocks", totals->live_blocks);
-    ml_json_number_member(json, "peak_bytes", totals->peak_bytes);
-    ml_json_number_member(json, "peak_blocks", totals->peak_blocks);
-    ml_json_number_member(json, "total_bytes", totals->total_bytes);
-    ml_json_number_member(json, "total_blocks", totals->total_blocks);
+#define PUT_FIGURE(figure) ml_json_number_member(json, #figure, totals->figure);
+    ML_PROFILE_FIGURES(PUT_FIGURE)
     put_errors(json, totals);
 }
 
