@@ -57,19 +57,21 @@ bind_string(struct writer *writer, sqlite3_stmt *statement, int column, const ch
     bind_text(writer, statement, column, text, strlen(text));
 }
 
-static void bind_null(struct writer *writer, sqlite3_stmt *statement, int column) {
-    check(writer, sqlite3_bind_null(statement, column));
+/* NULL if there is no value; also what the row before had there is gone then. */
+static void
+bind_if(struct writer *writer, sqlite3_stmt *statement, int column, bool is_there, uint64_t value) {
+    check(
+        writer,
+        is_there ? sqlite3_bind_int64(statement, column, (sqlite3_int64)value)
+                 : sqlite3_bind_null(statement, column)
+    );
 }
 
 static int bind_totals(
     struct writer *writer, sqlite3_stmt *statement, int column, const struct ml_profile_totals *one
 ) {
-    bind(writer, statement, column++, one->live_bytes);
-    bind(writer, statement, column++, one->live_blocks);
-    bind(writer, statement, column++, one->peak_bytes);
-    bind(writer, statement, column++, one->peak_blocks);
-    bind(writer, statement, column++, one->total_bytes);
-    bind(writer, statement, column++, one->total_blocks);
+#define BIND(figure) bind(writer, statement, column++, one->figure);
+    ML_PROFILE_FIGURES(BIND)
     return column;
 }
 
@@ -135,16 +137,14 @@ static void put_processes(struct writer *writer) {
         bind(writer, into, 2, process->pid);
         bind_text(writer, into, 3, process->name.bytes, process->name.count_bytes);
         bind(writer, into, 4, process->start.boottime_ns);
-        if (process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING) {
-            bind_null(writer, into, 5);
-        } else {
-            bind(writer, into, 5, process->end.boottime_ns);
-        }
-        if (parent == 0) {
-            bind_null(writer, into, 6);
-        } else {
-            bind(writer, into, 6, parent);
-        }
+        bind_if(
+            writer,
+            into,
+            5,
+            process->state != MEMLOG_SERVICE_PROCESS_STATE_RUNNING,
+            process->end.boottime_ns
+        );
+        bind_if(writer, into, 6, parent != 0, parent);
         bind_command(writer, into, 7, process);
         step(writer, into);
     }
@@ -217,11 +217,7 @@ static void put_frames(struct writer *writer) {
             writer, into, 3, place->file == ML_STACKS_NONE ? NO_MAPPING : (uint64_t)place->file + 1
         );
         bind(writer, into, 4, place->offset);
-        if (place->symbols_count > 0) {
-            bind(writer, into, 5, i + 1);
-        } else {
-            bind_null(writer, into, 5);
-        }
+        bind_if(writer, into, 5, place->symbols_count > 0, i + 1);
         step(writer, into);
         put_symbols(writer, into_symbols, i);
     }
@@ -229,7 +225,7 @@ static void put_frames(struct writer *writer) {
     bind_string(writer, into, 2, "[no stack]");
     bind(writer, into, 3, NO_MAPPING);
     bind(writer, into, 4, 0);
-    bind_null(writer, into, 5);
+    bind_if(writer, into, 5, false, 0);
     step(writer, into);
     sqlite3_finalize(into);
     sqlite3_finalize(into_symbols);
@@ -248,19 +244,17 @@ static void put_callsites(struct writer *writer) {
         const struct ml_stack_node *node = &writer->stacks->nodes[i];
 
         bind(writer, into, 1, i + 1);
-        if (node->parent == ML_STACKS_NONE) {
-            bind_null(writer, into, 3);
-        } else {
+        if (node->parent != ML_STACKS_NONE) {
             depths[i] = depths[node->parent] + 1;
-            bind(writer, into, 3, (uint64_t)node->parent + 1);
         }
         bind(writer, into, 2, depths[i]);
+        bind_if(writer, into, 3, node->parent != ML_STACKS_NONE, (uint64_t)node->parent + 1);
         bind(writer, into, 4, (uint64_t)node->place + 1);
         step(writer, into);
     }
     bind(writer, into, 1, count + 1);
     bind(writer, into, 2, 0);
-    bind_null(writer, into, 3);
+    bind_if(writer, into, 3, false, 0);
     bind(writer, into, 4, writer->stacks->places_count + 1);
     step(writer, into);
     sqlite3_finalize(into);
@@ -368,21 +362,6 @@ static void put_own(struct writer *writer) {
     sqlite3_finalize(processes);
 }
 
-/* Its memory; NULL if that was not read. */
-static void bind_read(
-    struct writer *writer,
-    sqlite3_stmt *statement,
-    int at,
-    const struct ml_profile_process *process,
-    uint64_t bytes
-) {
-    if (process->coverage_was_read) {
-        bind(writer, statement, at, bytes);
-    } else {
-        check(writer, sqlite3_bind_null(statement, at)); /* also what the row before had there */
-    }
-}
-
 static void put_unrecorded(struct writer *writer) {
     const struct ml_profile *profile = writer->profile;
     sqlite3_stmt *into =
@@ -397,8 +376,8 @@ static void put_unrecorded(struct writer *writer) {
         bind_string(writer, into, 3, ml_profile_state_name(other->state));
         bind_text(writer, into, 4, reason->bytes, reason->count_bytes);
         bind(writer, into, 5, other->idle);
-        bind_read(writer, into, 6, other, other->footprint_bytes);
-        bind_read(writer, into, 7, other, other->resident_bytes);
+        bind_if(writer, into, 6, other->coverage_was_read, other->footprint_bytes);
+        bind_if(writer, into, 7, other->coverage_was_read, other->resident_bytes);
         bind(writer, into, 8, ml_profile_stands_for(other));
         step(writer, into);
     }
