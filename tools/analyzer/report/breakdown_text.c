@@ -13,39 +13,22 @@ enum {
     NAME_COLUMNS_MIN = 24,
 };
 
-static const char *title_of(const struct ml_report *report) {
-    static const char *const titles[][4] = {
-        [ML_BY_FUNCTION] =
-            {"Functions by live bytes",
-             "Functions by the peak",
-             "Functions by bytes allocated",
-             "Functions by what was left"},
-        [ML_BY_MODULE] =
-            {"Files by live bytes",
-             "Files by the peak",
-             "Files by bytes allocated",
-             "Files by what was left"},
-        [ML_BY_THREAD] =
-            {"Threads by live bytes",
-             "Threads by the peak",
-             "Threads by bytes allocated",
-             "Threads by what was left"},
-        [ML_BY_SIZE] =
-            {"Sizes by live bytes",
-             "Sizes by the peak",
-             "Sizes by bytes allocated",
-             "Sizes by what was left"},
-        [ML_BY_PROCESS] =
-            {"Processes by live bytes",
-             "Processes by the peak",
-             "Processes by bytes allocated",
-             "Processes by what was left"},
-    };
-    enum { OF_WHAT_WAS_LEFT = 3 };
+enum { TITLE_BYTES = 64 };
+
+static const char *title_of(const struct ml_report *report, char out_title[TITLE_BYTES]) {
+    static const char *const rows[] = {"Functions", "Files", "Threads", "Sizes", "Processes"};
+    static const char *const figures[] = {"live bytes", "the peak", "bytes allocated"};
     const bool is_over =
         report->metric == ML_METRIC_LIVE && !ml_profile_anyone_runs(report->profile);
 
-    return titles[report->by][is_over ? OF_WHAT_WAS_LEFT : (size_t)report->metric];
+    snprintf(
+        out_title,
+        TITLE_BYTES,
+        "%s by %s",
+        rows[report->by],
+        is_over ? "what was left" : figures[report->metric]
+    );
+    return out_title;
 }
 
 static double percent(uint64_t part, uint64_t whole) {
@@ -133,13 +116,14 @@ void ml_report_breakdown(const struct ml_report_page *page) {
     const struct ml_breakdown *breakdown = page->report->breakdown;
     size_t wanted = rows_wanted(page->report, ROWS_SHOWN);
     char rest[ML_REPORT_REST_BYTES];
+    char title[TITLE_BYTES];
 
     while (wanted > 0 && is_empty(page->report, &breakdown->rows[wanted - 1])) {
         wanted--;
     }
     ml_report_heading(
         page,
-        title_of(page->report),
+        title_of(page->report, title),
         ml_report_rest(page->report, wanted, breakdown->rows_count, rest)
     );
     if (page->report->by == ML_BY_THREAD && breakdown->rows_count == 1) {
