@@ -1,5 +1,5 @@
-/* replay [--repeat=N] [--json] STREAM... | replay [--repeat=N] [--json] --synthetic EVENTS LIVE
- * LANES: how fast the service's core takes a stream on one core, and what it remembers takes. Room:
+/* replay [--repeat=N] STREAM | replay [--repeat=N] --synthetic EVENTS LIVE LANES: how fast the
+ * service's core takes a stream on one core, and what it remembers takes, as a line of JSON. Room:
  * tools (testonly: it links the service's core, no shipped tool does).
  *
  * One rule: what is timed is what the service does with bytes that it has read: decode, sequence,
@@ -199,8 +199,7 @@ static void advance(struct ml_session *session, struct ml_client *client, uint32
 /* What one replay has shown. */
 struct result {
     double seconds;
-    uint64_t timed_events;
-    struct ml_client_figures figures;
+    uint64_t events, timed_events;
     struct ml_session_memory memory; /* when most blocks were live */
 };
 
@@ -263,9 +262,8 @@ static struct result replay(const struct stream *stream) {
         die("not ended");
     }
     result.seconds = seconds() - begin;
-    result.figures = ml_client_figures(player.client);
-    result.figures.trouble = ""; /* the client's, which goes */
-    result.timed_events = result.figures.events - untimed_events;
+    result.events = ml_client_figures(player.client).events;
+    result.timed_events = result.events - untimed_events;
     ml_session_free(player.session);
     return result;
 }
@@ -276,29 +274,11 @@ static int by_seconds(const void *a, const void *b) {
     return (first->seconds > second->seconds) - (first->seconds < second->seconds);
 }
 
-static double rate(const struct result *result) {
-    return (double)result->timed_events / result->seconds / 1e6;
-}
-
 static double each(uint64_t bytes, uint64_t count) {
     return count == 0 ? 0 : (double)bytes / (double)count;
 }
 
-static void report_json(const struct result *median) {
-    const struct ml_session_memory *memory = &median->memory;
-    printf(
-        "{\"events\": %llu, \"events_a_second\": %.0f, \"live_blocks\": %llu, "
-        "\"bytes_a_block\": %.2f, \"cells\": %llu, \"bytes_a_cell\": %.2f}\n",
-        (unsigned long long)median->figures.events,
-        rate(median) * 1e6,
-        (unsigned long long)memory->blocks,
-        each(memory->blocks_bytes, memory->blocks),
-        (unsigned long long)memory->cells,
-        each(memory->cells_bytes, memory->cells)
-    );
-}
-
-static void report(const char *name, const struct stream *stream, unsigned repeat, bool json) {
+static void report(const struct stream *stream, unsigned repeat) {
     struct result *results = calloc(repeat, sizeof(*results));
     if (results == NULL) {
         die("no memory");
@@ -309,45 +289,23 @@ static void report(const char *name, const struct stream *stream, unsigned repea
     qsort(results, repeat, sizeof(*results), by_seconds);
     const struct result *median = &results[repeat / 2];
     const struct ml_session_memory *memory = &median->memory;
-    if (json) {
-        report_json(median);
-        free(results);
-        return;
-    }
     printf(
-        "%s\n"
-        "  speed    %.1f million events/s, the median of %u (%.1f to %.1f); %.1f ns an event\n"
-        "  stream   %llu events, %.2f bytes each; late %llu, unknown frees %llu, lost %llu\n"
-        "  blocks   %llu live at most, %.1f bytes each\n"
-        "  cells    %llu, %.1f bytes each; nodes %llu, %.1f bytes each\n"
-        "  queues   %.1f KiB; all memory %.1f MiB\n",
-        name,
-        rate(median),
-        repeat,
-        rate(&results[repeat - 1]),
-        rate(&results[0]),
-        1e3 / rate(median),
-        (unsigned long long)median->figures.events,
-        each(stream->count, median->figures.events),
-        (unsigned long long)median->figures.late_events,
-        (unsigned long long)median->figures.unknown_frees,
-        (unsigned long long)median->figures.lost_events,
+        "{\"events\": %llu, \"events_a_second\": %.0f, \"live_blocks\": %llu, "
+        "\"bytes_a_block\": %.2f, \"cells\": %llu, \"bytes_a_cell\": %.2f}\n",
+        (unsigned long long)median->events,
+        (double)median->timed_events / median->seconds,
         (unsigned long long)memory->blocks,
         each(memory->blocks_bytes, memory->blocks),
         (unsigned long long)memory->cells,
-        each(memory->cells_bytes, memory->cells),
-        (unsigned long long)memory->nodes,
-        each(memory->nodes_bytes, memory->nodes),
-        (double)memory->queues_bytes / 1024,
-        (double)memory->used_bytes / (1 << 20)
+        each(memory->cells_bytes, memory->cells)
     );
     free(results);
 }
 
 static int usage(void) {
     fputs(
-        "usage: replay [--repeat=N] [--json] STREAM...\n"
-        "       replay [--repeat=N] [--json] --synthetic EVENTS LIVE LANES\n",
+        "usage: replay [--repeat=N] STREAM\n"
+        "       replay [--repeat=N] --synthetic EVENTS LIVE LANES\n",
         stderr
     );
     return 2;
@@ -361,31 +319,23 @@ int main(int argc, char **argv) {
         repeat = strtoul(argv[1] + sizeof(repeat_word) - 1, NULL, 10);
         at++;
     }
-    const bool json = at < argc && strcmp(argv[at], "--json") == 0;
-    at += json;
-    if (at == argc || repeat < 1 || repeat > 1000) {
-        return usage();
-    }
-    if (strcmp(argv[at], "--synthetic") != 0) {
-        for (; at < argc; at++) {
-            struct stream stream = {.bytes = NULL};
-            read_file(&stream, argv[at]);
-            report(argv[at], &stream, (unsigned)repeat, json);
-            free(stream.bytes);
-        }
-        return EXIT_SUCCESS;
-    }
-    if (argc - at != 4) {
-        return usage();
-    }
     struct stream stream = {.bytes = NULL};
-    const unsigned long live = strtoul(argv[at + 2], NULL, 0);
-    const unsigned long lanes = strtoul(argv[at + 3], NULL, 0);
-    if (live == 0 || live > UINT32_MAX / 2 || lanes == 0 || lanes > ML_LANES_MAX) {
-        die("LIVE and LANES are at least 1, LANES at most 8192");
+    if (repeat < 1 || repeat > 1000) {
+        return usage();
     }
-    make(&stream, strtoull(argv[at + 1], NULL, 0), (uint32_t)live, (unsigned)lanes);
-    report("synthetic", &stream, (unsigned)repeat, json);
+    if (argc - at == 1) {
+        read_file(&stream, argv[at]);
+    } else if (argc - at == 4 && strcmp(argv[at], "--synthetic") == 0) {
+        const unsigned long live = strtoul(argv[at + 2], NULL, 0);
+        const unsigned long lanes = strtoul(argv[at + 3], NULL, 0);
+        if (live == 0 || live > UINT32_MAX / 2 || lanes == 0 || lanes > ML_LANES_MAX) {
+            die("LIVE and LANES are at least 1, LANES at most 8192");
+        }
+        make(&stream, strtoull(argv[at + 1], NULL, 0), (uint32_t)live, (unsigned)lanes);
+    } else {
+        return usage();
+    }
+    report(&stream, (unsigned)repeat);
     free(stream.bytes);
     return EXIT_SUCCESS;
 }

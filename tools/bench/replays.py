@@ -39,7 +39,7 @@ def checked(words, **settings):
 
 
 def replay(*words):
-    return json.loads(checked([str(REPLAY), f"--repeat={REPEAT}", "--json", *map(str, words)]))
+    return json.loads(checked([str(REPLAY), f"--repeat={REPEAT}", *map(str, words)]))
 
 
 def record(workload, size, folder):
