@@ -62,7 +62,6 @@ heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
     ck_assert_int_eq(wrote->exit_code, read->exit_code);
     ck_assert_uint_eq(wrote->signal, read->signal);
     ck_assert(wrote->from_startup == read->from_startup);
-    ck_assert(wrote->forked == read->forked);
     ck_assert(wrote->complete == read->complete);
     text_eq(&wrote->trouble, &read->trouble);
     text_eq(&wrote->name, &read->name);

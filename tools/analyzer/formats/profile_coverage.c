@@ -5,11 +5,12 @@
 #include "tools/analyzer/model/profile.h"
 
 bool ml_profile_hides(const struct ml_profile_process *other) {
-    return ml_uncovered_hides(other->idle, other->footprint_bytes);
+    return ml_uncovered_hides(other->recording == ML_PROFILE_IDLE, other->footprint_bytes);
 }
 
 uint64_t ml_profile_private_bytes(const struct ml_profile_process *process) {
-    return process->not_recorded ? process->footprint_bytes : process->coverage_private_bytes;
+    return process->recording == ML_PROFILE_RECORDED ? process->coverage_private_bytes
+                                                     : process->footprint_bytes;
 }
 
 static struct ml_uncovered uncovered_of(const struct ml_profile *profile) {
@@ -33,7 +34,7 @@ static struct ml_uncovered uncovered_of(const struct ml_profile *profile) {
             &uncovered,
             other->name.bytes,
             other->not_recorded_reason.bytes,
-            other->idle,
+            other->recording == ML_PROFILE_IDLE,
             other->footprint_bytes,
             ml_profile_stands_for(other)
         );

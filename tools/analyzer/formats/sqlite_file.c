@@ -375,7 +375,7 @@ static void put_unrecorded(struct writer *writer) {
         bind_string(writer, into, 2, ml_profile_role_name(other->role));
         bind_string(writer, into, 3, ml_profile_state_name(other->state));
         bind_text(writer, into, 4, reason->bytes, reason->count_bytes);
-        bind(writer, into, 5, other->idle);
+        bind(writer, into, 5, other->recording == ML_PROFILE_IDLE);
         bind_if(writer, into, 6, other->coverage_was_read, other->footprint_bytes);
         bind_if(writer, into, 7, other->coverage_was_read, other->resident_bytes);
         bind(writer, into, 8, ml_profile_stands_for(other));

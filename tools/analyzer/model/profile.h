@@ -106,6 +106,13 @@ struct ml_profile_accounting {
 
 enum { ML_PROFILE_SAMPLING_MAX = 64 };
 
+enum ml_profile_recording {
+    ML_PROFILE_RECORDED,
+    ML_PROFILE_UNRECORDED, /* it ran in the tree without a profile: only memory's figures are known
+                            */
+    ML_PROFILE_IDLE        /* likewise, but hooked: it has not allocated since its fork */
+};
+
 struct ml_profile_process {
     uint32_t id, parent_id;
     uint32_t pid, parent_pid;
@@ -114,7 +121,6 @@ struct ml_profile_process {
     int32_t exit_code;
     uint32_t signal;
     bool from_startup;
-    bool forked;
     bool complete;
     bool partial; /* the file does not hold all of its tables */
     struct ml_profile_text trouble;
@@ -145,9 +151,8 @@ struct ml_profile_process {
     uint64_t unwind_checked, unwind_differed;
     uint32_t folded_processes, folded_failed; /* it stands for so many; 0: it is one */
 
-    bool not_recorded; /* it ran in the tree without a profile: all figures but memory's are 0 */
+    enum ml_profile_recording recording;
     struct ml_profile_text not_recorded_reason;
-    bool idle; /* not recorded, but hooked: it has not allocated since its fork */
 
     /* The *_expected counts are what the process's head announced. */
     struct ml_profile_text *arguments;
@@ -254,8 +259,8 @@ struct ml_profile {
     uint64_t lost_forks; /* forked children of recorded processes whose events are missing */
     struct ml_profile_process *processes;
     size_t processes_count, processes_capacity, processes_expected; /* expected: with the others */
-    /* Processes of the tree without a profile (not_recorded), in the same shape and without tables.
-     * They are not in `processes`, so loops over heaps skip them. */
+    /* Processes of the tree without a profile (not ML_PROFILE_RECORDED), in the same shape and
+     * without tables. They are not in `processes`, so loops over heaps skip them. */
     struct ml_profile_process *others;
     size_t others_count, others_capacity, others_at; /* at: that was found last */
     struct ml_profile_gap *gaps;

@@ -162,7 +162,6 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->exit_code = head->exit_code;
     process->signal = head->signal;
     process->from_startup = head->from_startup;
-    process->forked = head->forked;
     process->complete = head->complete;
     process->footprint_bytes = head->footprint_bytes;
     process->resident_bytes = head->resident_bytes;
@@ -199,8 +198,9 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->unwind_differed = head->unwind_differed;
     process->folded_processes = head->folded_processes;
     process->folded_failed = head->folded_failed;
-    process->not_recorded = head->not_recorded;
-    process->idle = head->idle;
+    if (head->not_recorded) {
+        process->recording = head->idle ? ML_PROFILE_IDLE : ML_PROFILE_UNRECORDED;
+    }
     process->arguments_expected = head->arguments_count;
     process->modules_expected = head->modules_count;
     process->strings_expected = head->strings_count;
@@ -242,7 +242,7 @@ static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istrea
         return ML_PEER_LIMIT;
     }
     process_take(&process, &head);
-    if (process.not_recorded) {
+    if (process.recording != ML_PROFILE_RECORDED) {
         return keep_other(profile, &process);
     }
     if (!ML_GROW(profile->processes, profile->processes_capacity, profile->processes_count + 1)) {

@@ -219,7 +219,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
 static void put_coverage(struct ml_json *json, const struct ml_profile_process *process) {
     const struct ml_profile_text unknown = {.bytes = "unknown", .count_bytes = 7};
     const struct ml_profile_text none = {.bytes = "", .count_bytes = 0};
-    const bool recorded = !process->not_recorded;
+    const bool recorded = process->recording == ML_PROFILE_RECORDED;
     const bool hides = !recorded && ml_profile_hides(process);
 
     ml_json_open_member(json, "coverage", '{');
@@ -248,6 +248,8 @@ static void put_coverage(struct ml_json *json, const struct ml_profile_process *
 static void put_process_head(
     struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
 ) {
+    const bool recorded = process->recording == ML_PROFILE_RECORDED;
+
     ml_json_number_member(json, "id", process->id);
     ml_json_number_member(json, "parent_id", process->parent_id);
     ml_json_number_member(json, "pid", process->pid);
@@ -260,14 +262,14 @@ static void put_process_head(
     ml_json_close(json, ']');
     ml_json_string_member(json, "role", ml_profile_role_name(process->role));
     ml_json_string_member(json, "state", ml_profile_state_name(process->state));
-    ml_json_bool_member(json, "recorded", !process->not_recorded);
+    ml_json_bool_member(json, "recorded", recorded);
     text_member(json, "reason", process->not_recorded_reason);
-    if (process->not_recorded) {
-        ml_json_bool_member(json, "idle", process->idle);
+    if (!recorded) {
+        ml_json_bool_member(json, "idle", process->recording == ML_PROFILE_IDLE);
     }
     ml_json_bool_member(json, "from_startup", process->from_startup);
     ml_json_key(json, "complete");
-    if (process->not_recorded) {
+    if (!recorded) {
         ml_json_null(json); /* it has no events of which any could be lost, or not */
     } else {
         ml_json_bool(json, process->complete && !process->partial);

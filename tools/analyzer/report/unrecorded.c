@@ -147,7 +147,7 @@ static const char *advice_of(const struct ml_profile_process *process) {
         {"before memlog could look", "run it by itself: memlog run -- PROGRAM"},
     };
 
-    if (process->idle) {
+    if (process->recording == ML_PROFILE_IDLE) {
         return "nothing: it is recorded from the first allocation on that memlog sees; what it has "
                "is what it maps, what it copied of its parent's by writing to it, and what other "
                "allocators gave it";

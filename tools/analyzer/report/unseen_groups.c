@@ -13,8 +13,12 @@ struct step {
     bool is_end;
 };
 
+static bool is_recorded(const struct ml_profile_process *process) {
+    return process->recording == ML_PROFILE_RECORDED;
+}
+
 static const char *reason_of(const struct ml_profile_process *process) {
-    return process->not_recorded ? process->not_recorded_reason.bytes : process->unseen.bytes;
+    return is_recorded(process) ? process->unseen.bytes : process->not_recorded_reason.bytes;
 }
 
 /* "of 40.0 MiB private memory the heap explains 1.0 MiB: ..." */
@@ -28,7 +32,7 @@ static const char *kind_of(const struct ml_profile_process *process) {
     const char *colon = strstr(reason, ": ");
     const bool has_figures = is_share(reason) || (reason[0] >= '0' && reason[0] <= '9');
 
-    return !process->not_recorded && has_figures && colon ? colon + 2 : reason;
+    return is_recorded(process) && has_figures && colon ? colon + 2 : reason;
 }
 
 /* Helpers of one program may call themselves what they like. */
@@ -44,8 +48,8 @@ static int order_kinds(const void *left, const void *right) {
     const struct ml_profile_process *b = *(const struct ml_profile_process *const *)right;
     const int names = strcmp(program_of(a), program_of(b));
 
-    if (a->not_recorded != b->not_recorded) {
-        return a->not_recorded ? 1 : -1;
+    if (is_recorded(a) != is_recorded(b)) {
+        return is_recorded(a) ? -1 : 1;
     }
     return names != 0 ? names : strcmp(kind_of(a), kind_of(b));
 }
@@ -110,7 +114,7 @@ static struct ml_profile_process process_of(const struct ml_profile_not_profiled
     return (struct ml_profile_process
     ){.pid = one->pid,
       .name = {.bytes = name[0] ? name : "a program", .count_bytes = strlen(name)},
-      .not_recorded = true,
+      .recording = ML_PROFILE_UNRECORDED,
       .not_recorded_reason = one->reason};
 }
 
@@ -229,7 +233,7 @@ const char *ml_unseen_group_words(
         add(out_text, before, part);
         before = ", ";
     }
-    if (largest->not_recorded) {
+    if (!is_recorded(largest)) {
         add(out_text, before, "not recorded");
     }
     add(out_text,
