@@ -245,7 +245,7 @@ struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load) {
 static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *loaded) {
     enum ml_status status = ML_OK;
 
-    if (load->series_only && !ml_profile_keep_series(&loaded->profile)) {
+    if (load->processes == ML_LOAD_SERIES && !ml_profile_keep_series(&loaded->profile)) {
         return ML_ENV_MEMORY;
     }
     status = ml_stacks_init(&loaded->stacks, &loaded->profile);
@@ -398,7 +398,7 @@ make_views(const struct ml_command *command, const struct ml_load *load, struct 
     if (loaded->is_lacking) {
         return ML_EXIT_OK;
     }
-    if (!load->keeps_own_live) {
+    if (load->processes == ML_LOAD_AS_TREE) {
         ml_profile_forget_hidden(&loaded->profile);
     }
     if (!read_proguard_maps(command, &loaded->profile.deobfuscation) ||

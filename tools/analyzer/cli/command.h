@@ -142,6 +142,13 @@ struct ml_loaded {
                         processed */
 };
 
+/* What of each process is loaded. */
+enum ml_load_processes {
+    ML_LOAD_AS_TREE, /* what ended ones left is live or freed as in the tree */
+    ML_LOAD_OWN,     /* their own live figures: for lists of processes */
+    ML_LOAD_SERIES   /* likewise, but only series and their stacks; nothing of the cells */
+};
+
 /* Options of a load. */
 struct ml_load {
     const char *path;              /* "-": stdin */
@@ -155,10 +162,9 @@ struct ml_load {
     const char *alternative_dirs;  /* tools/analyzer/symbols/search.h; NULL: none */
     const char *breakpad_dirs;     /* likewise */
     enum ml_ended ended;           /* whether what processes left counts as live */
-    bool takes_unrecorded;         /* it has words for a process without a profile */
-    bool keeps_own_live; /* keep each process's own live figures: for lists of processes */
-    bool series_only;    /* its series and their stacks; nothing of its cells */
-    bool is_fetching;    /* ask the servers of DEBUGINFOD_URLS */
+    enum ml_load_processes processes;
+    bool takes_unrecorded; /* it has words for a process without a profile */
+    bool is_fetching;      /* ask the servers of DEBUGINFOD_URLS */
 };
 
 /* Put up the sandbox (tools/analyzer/sandbox/confine.h), with the helpers outside that the load may

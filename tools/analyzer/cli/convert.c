@@ -15,8 +15,11 @@
 #include "tools/analyzer/formats/sqlite_file.h"
 #include "tools/analyzer/report/report.h"
 
+/* In the order of form_words. */
+enum to { TO_PERFETTO, TO_PPROF, TO_HEAP, TO_CHROME, TO_COLLAPSED, TO_SQLITE, TO_JSON, TO_HTML };
+
 struct request {
-    unsigned to;
+    enum to to;
     const char *output, *before;
     enum ml_metric metric;
     struct ml_load load;
@@ -143,22 +146,19 @@ struct form {
     enum ml_status (*write)(const struct request *, const struct ml_loaded *, FILE *);
     bool has_metric; /* shows one at a time */
     bool is_binary;  /* not for a terminal */
-    bool is_whole;   /* cannot omit stacks */
-    bool is_signed;  /* can hold negative figures */
-    bool has_own;    /* shows each process separately: an ended one as it ended */
     bool lists_all;  /* also of processes without a profile */
+    enum ml_load_processes processes;
 };
 
-/* In the order of form_words. */
 static const struct form forms[] = {
-    {.write = write_perfetto, .is_binary = true, .is_whole = true},
-    {.write = write_pprof, .has_metric = true, .is_binary = true, .is_signed = true},
-    {.write = write_heap},
-    {.write = write_chrome, .has_metric = true, .is_binary = true},
-    {.write = write_collapsed, .has_metric = true},
-    {.write = write_sqlite, .is_binary = true, .lists_all = true},
-    {.write = write_json, .has_own = true, .lists_all = true},
-    {.write = write_html, .has_metric = true, .has_own = true},
+    [TO_PERFETTO] = {.write = write_perfetto, .is_binary = true},
+    [TO_PPROF] = {.write = write_pprof, .has_metric = true, .is_binary = true},
+    [TO_HEAP] = {.write = write_heap},
+    [TO_CHROME] = {.write = write_chrome, .has_metric = true, .is_binary = true},
+    [TO_COLLAPSED] = {.write = write_collapsed, .has_metric = true},
+    [TO_SQLITE] = {.write = write_sqlite, .is_binary = true, .lists_all = true},
+    [TO_JSON] = {.write = write_json, .lists_all = true, .processes = ML_LOAD_OWN},
+    [TO_HTML] = {.write = write_html, .has_metric = true, .processes = ML_LOAD_OWN},
 };
 
 /* Check what was asked for. ML_EXIT_OK, or the exit code after an error message. */
@@ -179,13 +179,13 @@ static int check(const struct ml_command *command, struct request *request, uint
             "more than one"
         );
     }
-    if (request->before && !form->is_signed) {
+    if (request->before && request->to != TO_PPROF) {
         return ml_command_fail(
             command, "--before goes with --to=pprof only; memlog diff --html shows what changed"
         );
     }
-    if (form->is_whole && (load->pid || load->prune_bytes || load->dump || load->ended ||
-                           strcmp(load->path, "-") == 0)) {
+    if (request->to == TO_PERFETTO && (load->pid || load->prune_bytes || load->dump ||
+                                       load->ended || strcmp(load->path, "-") == 0)) {
         return ml_command_fail(
             command,
             "--to=perfetto is a dump file as it stands: no --pid, --prune, --dump or --ended, not "
@@ -195,7 +195,7 @@ static int check(const struct ml_command *command, struct request *request, uint
     if (form->is_binary && !request->output && isatty(STDOUT_FILENO)) {
         return ml_command_fail(command, "this form is binary: say -o FILE");
     }
-    request->load.keeps_own_live = form->has_own;
+    request->load.processes = form->processes;
     request->load.takes_unrecorded = form->lists_all;
     request->load.output_path = request->output;
     return ML_EXIT_OK;
@@ -209,7 +209,7 @@ static int write_form(
     struct ml_output output;
     enum ml_status status = ML_OK;
 
-    if (form->is_whole && loaded->is_stream) {
+    if (request->to == TO_PERFETTO && loaded->is_stream) {
         ml_command_say_of(command, request->load.path, "%s", ml_input_trouble(ESPIPE));
         return ML_EXIT_FAILED;
     }

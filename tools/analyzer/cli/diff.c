@@ -125,7 +125,7 @@ static int load_sides(
           .output_path = request->output,
           .filter = request->filter,
           .ended = request->ended,
-          .keeps_own_live = request->form != FORM_PPROF};
+          .processes = request->form == FORM_PPROF ? ML_LOAD_AS_TREE : ML_LOAD_OWN};
         out_reports[side] = (struct ml_report){
             .profile = &loaded[side].profile,
             .stacks = &loaded[side].stacks,

@@ -21,7 +21,7 @@ static const struct ml_option options[] = {
 };
 
 static int run(const struct ml_command *command, char *const *words) {
-    struct request request = {.load = {.keeps_own_live = true}};
+    struct request request = {.load = {.processes = ML_LOAD_OWN}};
     struct ml_loaded loaded;
     struct ml_output output;
     enum ml_status status = ML_OK;

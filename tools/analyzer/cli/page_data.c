@@ -55,7 +55,7 @@ static enum ml_status write_data(
 }
 
 static int run(const struct ml_command *command, char *const *words) {
-    struct request request = {.load = {.keeps_own_live = true}};
+    struct request request = {.load = {.processes = ML_LOAD_OWN}};
     struct ml_load loads[2];
     struct ml_loaded loaded[2];
     int exit_code = ML_EXIT_OK;

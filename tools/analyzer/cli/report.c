@@ -140,7 +140,7 @@ tell(const struct ml_command *command, struct request *request, const struct ml_
 }
 
 static int run(const struct ml_command *command, char *const *words) {
-    struct request request = {.load = {.keeps_own_live = true, .takes_unrecorded = true}};
+    struct request request = {.load = {.processes = ML_LOAD_OWN, .takes_unrecorded = true}};
     struct ml_loaded loaded;
     uint64_t given = 0;
     int exit_code = ML_EXIT_OK;

@@ -102,7 +102,7 @@ say(const struct ml_command *command, const struct request *request, const struc
 }
 
 static int run(const struct ml_command *command, char *const *words) {
-    struct request request = {.load = {.keeps_own_live = true, .series_only = true}};
+    struct request request = {.load = {.processes = ML_LOAD_SERIES}};
     struct ml_loaded loaded;
     int exit_code = ML_EXIT_OK;
 
