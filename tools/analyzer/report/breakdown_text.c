@@ -43,16 +43,14 @@ static bool has_cumulative(const struct ml_report *report) {
 static void put_titles(const struct ml_report_page *page) {
     bool cumulative = has_cumulative(page->report);
 
-    fprintf(
-        page->out,
-        "%s%11s %6s  %18s %10s %10s%s\n",
-        ml_report_dim(page),
+    ml_report_print(
+        page,
+        ML_DIM "%11s %6s  %18s %10s %10s" ML_PLAIN "\n",
         cumulative ? "itself" : "bytes",
         "",
         cumulative ? "with callees" : "",
         "blocks",
-        "temporary",
-        ml_report_plain(page)
+        "temporary"
     );
 }
 
@@ -68,13 +66,8 @@ static void put_row(const struct ml_report_page *page, const struct ml_breakdown
     char words[ML_UNITS_BYTES];
     char name[ML_REPORT_NAME_BYTES];
 
-    fprintf(
-        page->out,
-        "%s%11s%s %5.1f%%  ",
-        ml_report_bold(page),
-        ml_units_size(self, size),
-        ml_report_plain(page),
-        percent(self, whole)
+    ml_report_print(
+        page, ML_BOLD "%11s" ML_PLAIN " %5.1f%%  ", ml_units_size(self, size), percent(self, whole)
     );
     if (has_cumulative(report)) {
         fprintf(
@@ -90,12 +83,12 @@ static void put_row(const struct ml_report_page *page, const struct ml_breakdown
     ml_function_name_fit(row->name, columns, name, sizeof name);
     ml_report_put(page, name);
     if (row->module[0] && ml_printable_columns(name) + 2 < columns) {
-        fprintf(page->out, "  %s", ml_report_dim(page));
+        ml_report_print(page, "  " ML_DIM);
         ml_function_name_fit(
             row->module, columns - ml_printable_columns(name) - 2, name, sizeof name
         );
         ml_report_put(page, name);
-        fputs(ml_report_plain(page), page->out);
+        ml_report_print(page, ML_PLAIN);
     }
     putc('\n', page->out);
 }

@@ -31,9 +31,9 @@ static bool was_much_larger(uint64_t peak_bytes, uint64_t live_bytes) {
 
 /* A sentence under a process's line. */
 static void put_below(const struct ml_report_page *page, const char *text) {
-    fprintf(page->out, "%*s%s", UNDER_NAME_COLUMN, "", ml_report_dim(page));
+    ml_report_print(page, "%*s" ML_DIM, UNDER_NAME_COLUMN, "");
     ml_report_put_wrapped(page, UNDER_NAME_COLUMN, text);
-    fprintf(page->out, "%s\n", ml_report_plain(page));
+    ml_report_print(page, ML_PLAIN "\n");
 }
 
 static void
@@ -154,7 +154,7 @@ void ml_report_uncovered(const struct ml_report_page *page) {
     if (ml_profile_uncovered(page->report->profile, text)[0] == '\0') {
         return;
     }
-    fprintf(page->out, "  %sNOT COVERED%s  ", ml_report_warn(page), ml_report_plain(page));
+    ml_report_print(page, "  " ML_WARN "NOT COVERED" ML_PLAIN "  ");
     if (page->is_summary) {
         put_unseen(page, SUMMARY_LINES);
         return;

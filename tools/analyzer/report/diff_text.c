@@ -166,15 +166,13 @@ put_row(const struct ml_report_page *page, const char *title, uint64_t from, uin
     char to_words[ML_UNITS_BYTES];
     char change_words[ML_UNITS_BYTES + 1];
 
-    fprintf(
-        page->out,
-        "  %-9s  %11s  %11s  %s%12s%s",
+    ml_report_print(
+        page,
+        "  %-9s  %11s  %11s  " ML_BOLD "%12s" ML_PLAIN,
         title,
         ml_units_size(from, from_words),
         ml_units_size(to, to_words),
-        ml_report_bold(page),
-        signed_size(from, to, change_words),
-        ml_report_plain(page)
+        signed_size(from, to, change_words)
     );
     if (from > 0 && from != to) {
         fprintf(page->out, "  %+.1f %%", 100.0 * ((double)to - (double)from) / (double)from);
@@ -195,14 +193,11 @@ static void put_change(
     char to_words[ML_UNITS_BYTES];
     char change_words[ML_UNITS_BYTES + 1];
 
-    fprintf(
-        page->out,
-        "%s  %s%s%s  %s",
+    ml_report_print(
+        page,
+        "%s  " ML_BOLD "%s" ML_PLAIN "  " ML_DIM,
         is_first ? "" : "\n",
-        ml_report_bold(page),
-        signed_size(from, to, change_words),
-        ml_report_plain(page),
-        ml_report_dim(page)
+        signed_size(from, to, change_words)
     );
     if (from == 0) {
         fputs("new", page->out);
@@ -213,7 +208,7 @@ static void put_change(
             page->out, "%s -> %s", ml_units_size(from, from_words), ml_units_size(to, to_words)
         );
     }
-    fprintf(page->out, "%s\n", ml_report_plain(page));
+    ml_report_print(page, ML_PLAIN "\n");
     ml_report_frames(&pages[stack->side], stack->node);
 }
 
@@ -272,17 +267,15 @@ static void put_process(const struct ml_report_page *page, const struct process_
     char change_words[ML_UNITS_BYTES + 1];
     char name[ML_REPORT_NAME_BYTES];
 
-    fprintf(
-        page->out,
-        "  %-9s  %11s  %11s  %s%12s%s  %7" PRIu32 "  ",
+    ml_report_print(
+        page,
+        "  %-9s  %11s  %11s  " ML_BOLD "%12s" ML_PLAIN "  %7" PRIu32 "  ",
         change->from_pid == 0 ? "new"
         : change->is_gone     ? "gone"
                               : "",
         change->from_pid != 0 ? ml_units_size(change->from, from_words) : "",
         change->is_gone ? "" : ml_units_size(change->to, to_words),
-        ml_report_bold(page),
         signed_size(change->from, change->to, change_words),
-        ml_report_plain(page),
         change->process->pid
     );
     ml_function_name_fit(change->process->name.bytes, NAME_COLUMNS, name, sizeof name);
@@ -352,20 +345,17 @@ static void put_certainty(const struct ml_report_page *page, const char *title) 
     char words[ML_UNITS_BYTES];
 
     if (!ml_profile_is_complete(profile)) {
-        fprintf(
-            page->out,
-            "  %sNOT COMPLETE%s  %s: memlog report says what is missing\n",
-            ml_report_warn(page),
-            ml_report_plain(page),
+        ml_report_print(
+            page,
+            "  " ML_WARN "NOT COMPLETE" ML_PLAIN "  %s: memlog report says what is missing\n",
             title
         );
     }
     if (!ml_profile_is_covered(profile)) {
-        fprintf(
-            page->out,
-            "  %sNOT COVERED%s   %s: memlog report says whose memory went unseen\n",
-            ml_report_warn(page),
-            ml_report_plain(page),
+        ml_report_print(
+            page,
+            "  " ML_WARN "NOT COVERED" ML_PLAIN
+            "   %s: memlog report says whose memory went unseen\n",
             title
         );
     }
@@ -409,15 +399,8 @@ void ml_report_diff_text(
     ml_report_put(page, sides[ML_DIFF_FROM].file_path);
     fprintf(out, "\nto    ");
     ml_report_put(page, sides[ML_DIFF_TO].file_path);
-    fprintf(
-        out,
-        "\n\n%s  %-9s  %11s  %11s  %12s%s\n",
-        ml_report_dim(page),
-        "",
-        "from",
-        "to",
-        "change",
-        ml_report_plain(page)
+    ml_report_print(
+        page, "\n\n" ML_DIM "  %-9s  %11s  %11s  %12s" ML_PLAIN "\n", "", "from", "to", "change"
     );
     put_row(page, live_word(sides), from->live_bytes, to->live_bytes);
     put_row(page, "peak", from->peak_bytes, to->peak_bytes);

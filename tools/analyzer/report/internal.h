@@ -22,11 +22,14 @@ struct ml_report_page {
     bool is_summary; /* the end of a run: few lines */
 };
 
-/* Terminal sequences; "" without colour. */
-const char *ml_report_bold(const struct ml_report_page *page);
-const char *ml_report_dim(const struct ml_report_page *page);
-const char *ml_report_warn(const struct ml_report_page *page);
-const char *ml_report_plain(const struct ml_report_page *page);
+/* Print to the page. These marks of a format become terminal sequences, or nothing without colour.
+ */
+#define ML_BOLD "\001"
+#define ML_DIM "\002"
+#define ML_WARN "\003"
+#define ML_PLAIN "\004"
+__attribute__((format(printf, 2, 3))) void
+ml_report_print(const struct ml_report_page *page, const char *format, ...);
 
 /* A blank line, a title, and beside it what it means. */
 void ml_report_heading(const struct ml_report_page *page, const char *title, const char *rest);

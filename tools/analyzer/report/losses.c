@@ -166,10 +166,7 @@ void ml_report_waits(const struct ml_report_page *page) {
         span_of(longest->accounting.longest_wait_ns, longest_span),
         longest->pid
     );
-    fprintf(
-        page->out,
-        "               %s--memlog-buffer-bytes=1M makes it less%s\n",
-        ml_report_dim(page),
-        ml_report_plain(page)
+    ml_report_print(
+        page, "               " ML_DIM "--memlog-buffer-bytes=1M makes it less" ML_PLAIN "\n"
     );
 }

@@ -58,17 +58,16 @@ put_folded(const struct ml_report_page *page, const struct ml_profile_process *p
     char count[ML_UNITS_BYTES];
     char failed[ML_UNITS_BYTES];
 
-    fprintf(
-        page->out,
-        "%7s  %sthe sums of %s such processes",
+    ml_report_print(
+        page,
+        "%7s  " ML_DIM "the sums of %s such processes",
         "",
-        ml_report_dim(page),
         ml_units_count(process->folded_processes, count)
     );
     if (process->folded_failed > 0) {
         fprintf(page->out, ", %s failed", ml_units_count(process->folded_failed, failed));
     }
-    fprintf(page->out, "; see --keep-processes%s\n", ml_report_plain(page));
+    ml_report_print(page, "; see --keep-processes" ML_PLAIN "\n");
 }
 
 static struct table table_of(const struct ml_report_page *page) {
@@ -109,7 +108,7 @@ static void put_words(
     if (!words[0]) {
         return;
     }
-    fprintf(page->out, "%*s%s", INDENT, "", ml_report_dim(page));
+    ml_report_print(page, "%*s" ML_DIM, INDENT, "");
     if (ml_printable_columns(words) > columns) {
         words[ml_printable_head(words, columns - MARK)] = '\0';
         ml_report_put(page, words);
@@ -117,7 +116,7 @@ static void put_words(
     } else {
         ml_report_put(page, words);
     }
-    fprintf(page->out, "%s\n", ml_report_plain(page));
+    ml_report_print(page, ML_PLAIN "\n");
 }
 
 static void put_process(
@@ -155,13 +154,11 @@ static void put_process(
     }
     ml_report_coverage(page, process);
     if (process->inherited_bytes > 0) {
-        fprintf(
-            page->out,
-            "%7s  %sshared with its parent since the fork: %s%s\n",
+        ml_report_print(
+            page,
+            "%7s  " ML_DIM "shared with its parent since the fork: %s" ML_PLAIN "\n",
             "",
-            ml_report_dim(page),
-            ml_units_size(process->inherited_bytes, live),
-            ml_report_plain(page)
+            ml_units_size(process->inherited_bytes, live)
         );
     }
 }
@@ -200,18 +197,12 @@ void ml_report_processes(const struct ml_report_page *page) {
     ml_report_heading(
         page, "Processes", shown > 1 ? "by what they held when all together held most" : ""
     );
-    fprintf(
-        page->out, "%s%7s  %-*s  ", ml_report_dim(page), "pid", (int)table.name_columns, "name"
-    );
+    ml_report_print(page, ML_DIM "%7s  %-*s  ", "pid", (int)table.name_columns, "name");
     fprintf(page->out, "%s%-9s ", table.has_roles ? "role      " : "", "state");
     fprintf(page->out, "%10s ", ml_profile_anyone_runs(profile) ? "live" : "left");
     fprintf(page->out, "%s", table.has_held ? "   at peak " : "");
-    fprintf(
-        page->out,
-        "%10s %10s%s\n",
-        table.has_held ? "own peak" : "peak",
-        "allocated",
-        ml_report_plain(page)
+    ml_report_print(
+        page, "%10s %10s" ML_PLAIN "\n", table.has_held ? "own peak" : "peak", "allocated"
     );
     for (size_t i = 0; i < shown; i++) {
         put_process(page, &table, order[i]);

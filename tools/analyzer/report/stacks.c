@@ -118,16 +118,10 @@ static void put_line(const struct ml_report_page *page, const struct ml_report_l
     fprintf(page->out, "%*s", INDENT, "");
     ml_report_put(page, fitted);
     if (where[0]) {
-        fprintf(
-            page->out,
-            "%*s%s",
-            (int)(name_columns - ml_printable_columns(fitted)),
-            "",
-            ml_report_dim(page)
-        );
+        ml_report_print(page, "%*s" ML_DIM, (int)(name_columns - ml_printable_columns(fitted)), "");
         ml_function_name_fit(where, width - name_columns, name, sizeof name);
         ml_report_put(page, name);
-        fputs(ml_report_plain(page), page->out);
+        ml_report_print(page, ML_PLAIN);
     }
     putc('\n', page->out);
 }
@@ -159,13 +153,7 @@ void ml_report_frames(const struct ml_report_page *page, uint32_t node) {
     for (size_t i = 0; i < count; i++) {
         if (count > FRAMES_SHOWN + 1 && i == FRAMES_SHOWN - OUTER_FRAMES_SHOWN) {
             size_t left_out = count - FRAMES_SHOWN;
-            fprintf(
-                page->out,
-                "      %s... %zu frames ...%s\n",
-                ml_report_dim(page),
-                left_out,
-                ml_report_plain(page)
-            );
+            ml_report_print(page, "      " ML_DIM "... %zu frames ..." ML_PLAIN "\n", left_out);
             i += left_out;
         }
         put_line(page, &lines[i]);
@@ -187,15 +175,13 @@ static void put_stack(
     char count[ML_UNITS_BYTES];
     double share = whole_bytes > 0 ? 100.0 * (double)bytes / (double)whole_bytes : 0;
 
-    fprintf(
-        page->out,
-        "%s%3zu. %s%s  %.1f %%  %sin %s block%s",
+    ml_report_print(
+        page,
+        "%s%3zu. " ML_BOLD "%s  %.1f %%  " ML_PLAIN "in %s block%s",
         number > 1 ? "\n" : "",
         number,
-        ml_report_bold(page),
         ml_units_size(bytes, size),
         share,
-        ml_report_plain(page),
         ml_units_count(blocks, count),
         ml_report_plural(blocks)
     );

@@ -1,7 +1,9 @@
 #include "tools/analyzer/report/report.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/printable.h"
@@ -11,26 +13,31 @@
 
 enum { BEHIND_TITLE_COLUMN = 15, TRIGGER_BYTES = 1024 };
 
-const char *ml_report_bold(const struct ml_report_page *page) {
-    return page->style->colour ? "\033[1m" : "";
-}
+void ml_report_print(const struct ml_report_page *page, const char *format, ...) {
+    static const char *const sequences[] = {"", "\033[1m", "\033[2m", "\033[33m", "\033[0m"};
+    enum { MARKS_END = sizeof sequences / sizeof sequences[0] };
+    va_list arguments;
+    char *text = NULL;
 
-const char *ml_report_dim(const struct ml_report_page *page) {
-    return page->style->colour ? "\033[2m" : "";
-}
-
-const char *ml_report_warn(const struct ml_report_page *page) {
-    return page->style->colour ? "\033[33m" : "";
-}
-
-const char *ml_report_plain(const struct ml_report_page *page) {
-    return page->style->colour ? "\033[0m" : "";
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0) {
+        text = NULL; /* no memory */
+    }
+    va_end(arguments);
+    for (const char *at = text; at && *at; at++) {
+        if ((unsigned char)*at >= MARKS_END) {
+            putc(*at, page->out);
+        } else if (page->style->colour) {
+            fputs(sequences[(unsigned char)*at], page->out);
+        }
+    }
+    free(text);
 }
 
 void ml_report_heading(const struct ml_report_page *page, const char *title, const char *rest) {
-    fprintf(page->out, "\n%s%s%s", ml_report_bold(page), title, ml_report_plain(page));
+    ml_report_print(page, "\n" ML_BOLD "%s" ML_PLAIN, title);
     if (rest[0]) {
-        fprintf(page->out, "  %s%s%s", ml_report_dim(page), rest, ml_report_plain(page));
+        ml_report_print(page, "  " ML_DIM "%s" ML_PLAIN, rest);
     }
     putc('\n', page->out);
 }
@@ -101,21 +108,17 @@ static void put_amount(
     if (bytes_error > 0) {
         ml_units_size((uint64_t)(bytes_error + 0.5), error);
     }
-    fprintf(
-        page->out,
-        "  %-9s %s%11s%s%s%s %13s block%s%s  %s%s%s\n",
+    ml_report_print(
+        page,
+        "  %-9s " ML_BOLD "%11s" ML_PLAIN "%s%s %13s block%s%s  " ML_DIM "%s" ML_PLAIN "\n",
         title,
-        ml_report_bold(page),
         ml_units_size(bytes, size),
-        ml_report_plain(page),
         bytes_error > 0 ? " \u00b1 " : "",
         error,
         ml_units_count(blocks, count),
         ml_report_plural(blocks),
         blocks == 1 ? " " : "",
-        ml_report_dim(page),
-        meaning,
-        ml_report_plain(page)
+        meaning
     );
 }
 
@@ -172,25 +175,19 @@ static void put_title(const struct ml_report_page *page) {
     const uint64_t images = ml_profile_images(profile);
     char words[ML_UNITS_BYTES];
 
-    fputs(ml_report_bold(page), page->out);
+    ml_report_print(page, ML_BOLD);
     ml_report_put(page, profile->program.bytes);
-    fprintf(
-        page->out,
-        "%s  %s%" PRIu64 " process%s",
-        ml_report_plain(page),
-        ml_report_dim(page),
-        processes,
-        processes == 1 ? "" : "es"
+    ml_report_print(
+        page, ML_PLAIN "  " ML_DIM "%" PRIu64 " process%s", processes, processes == 1 ? "" : "es"
     );
     if (images != processes) {
         fprintf(page->out, " in %" PRIu64 " program images", images);
     }
-    fprintf(
-        page->out,
-        ", %s, dump at %s%s\n",
+    ml_report_print(
+        page,
+        ", %s, dump at %s" ML_PLAIN "\n",
         ml_units_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns, words),
-        profile->reason == 0 ? "the end" : ml_profile_reason_name(profile->reason),
-        ml_report_plain(page)
+        profile->reason == 0 ? "the end" : ml_profile_reason_name(profile->reason)
     );
 }
 
@@ -221,12 +218,10 @@ static void put_trigger(const struct ml_report_page *page) {
     putc('\n', page->out);
     if (page->report->stacks->guilty != ML_STACKS_NONE) {
         ml_report_callers(page, page->report->stacks->guilty, callers);
-        fprintf(
-            page->out,
-            "  guilty       %s%s%s in ",
-            ml_report_bold(page),
-            ml_units_size(trigger->node_bytes, words),
-            ml_report_plain(page)
+        ml_report_print(
+            page,
+            "  guilty       " ML_BOLD "%s" ML_PLAIN " in ",
+            ml_units_size(trigger->node_bytes, words)
         );
         ml_report_put(page, callers);
         putc('\n', page->out);
@@ -239,7 +234,7 @@ static void put_completeness(const struct ml_report_page *page) {
     char words[ML_UNITS_BYTES];
 
     if (!ml_profile_is_complete(profile)) {
-        fprintf(page->out, "  %sNOT COMPLETE%s\n", ml_report_warn(page), ml_report_plain(page));
+        ml_report_print(page, "  " ML_WARN "NOT COMPLETE" ML_PLAIN "\n");
         ml_report_losses(page);
     } else if (profile->processes_count == 0) {
         fputs(
@@ -294,11 +289,12 @@ static void put_stack_quality(const struct ml_report_page *page) {
         );
     }
     if (checked > 0) {
+        ml_report_print(
+            page, differed > 0 ? "  " ML_WARN "unwinder" ML_PLAIN "     " : "  unwinder     "
+        );
         fprintf(
             page->out,
-            "  %sunwinder%s     %s stacks checked against libunwind, %s differed\n",
-            differed > 0 ? ml_report_warn(page) : "",
-            differed > 0 ? ml_report_plain(page) : "",
+            "%s stacks checked against libunwind, %s differed\n",
             ml_units_count(checked, words),
             ml_units_count(differed, more_words)
         );
@@ -351,14 +347,12 @@ void ml_report_answer(const struct ml_report_page *page) {
     ml_report_waits(page);
     put_stack_quality(page);
     if (profile->service_trouble.count_bytes > 0) {
-        fprintf(page->out, "  %sservice%s      ", ml_report_warn(page), ml_report_plain(page));
+        ml_report_print(page, "  " ML_WARN "service" ML_PLAIN "      ");
         ml_report_put(page, profile->service_trouble.bytes);
         putc('\n', page->out);
     }
     if (profile->sandbox_missing.count_bytes > 0) {
-        fprintf(
-            page->out, "  %ssandbox%s      without ", ml_report_warn(page), ml_report_plain(page)
-        );
+        ml_report_print(page, "  " ML_WARN "sandbox" ML_PLAIN "      without ");
         ml_report_put(page, profile->sandbox_missing.bytes);
         putc('\n', page->out);
     }
@@ -390,11 +384,9 @@ static void put_temporary(const struct ml_report_page *page) {
 static void put_more(const struct ml_report_page *page) {
     if (page->report->list == ML_LIST_USUAL && !page->report->is_filtered &&
         page->report->profile->processes_count > 0) {
-        fprintf(
-            page->out,
-            "\n%sMore: --by=function, --metric=total, --focus=REGEX, --help%s\n",
-            ml_report_dim(page),
-            ml_report_plain(page)
+        ml_report_print(
+            page,
+            "\n" ML_DIM "More: --by=function, --metric=total, --focus=REGEX, --help" ML_PLAIN "\n"
         );
     }
 }

@@ -138,13 +138,8 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
     char fitted[ML_REPORT_NAME_BYTES];
     char callers[ML_REPORT_CALLERS_BYTES];
 
-    fprintf(
-        page->out,
-        "  %s%s%-11s%s",
-        ml_report_bold(page),
-        grew ? "+" : "-",
-        ml_units_size(by, words),
-        ml_report_plain(page)
+    ml_report_print(
+        page, "  " ML_BOLD "%s%-11s" ML_PLAIN, grew ? "+" : "-", ml_units_size(by, words)
     );
     ml_timeline_name(page->report->stacks, change->node, name);
     ml_function_name_fit(name, page->style->width - 40, fitted, sizeof fitted);
@@ -153,8 +148,9 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
     ml_report_put(page, change->process->name.bytes);
     fprintf(page->out, " %" PRIu32 "\n", change->process->pid);
     ml_report_callers(page, change->node, callers);
-    fprintf(page->out, "              %s", ml_report_dim(page));
-    fprintf(page->out, "%s to ", ml_units_size(change->from_bytes, words));
+    ml_report_print(
+        page, "              " ML_DIM "%s to ", ml_units_size(change->from_bytes, words)
+    );
     fprintf(page->out, "%s", ml_units_size(change->to_bytes, words));
     if (change->is_partial) {
         fputs(", at least: not followed before", page->out);
@@ -163,7 +159,7 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
         fputs(", ", page->out);
         ml_report_put(page, callers);
     }
-    fprintf(page->out, "%s\n", ml_report_plain(page));
+    ml_report_print(page, ML_PLAIN "\n");
 }
 
 /* What was held in between and freed again: without it the curve's maximum is nobody's. */
@@ -188,12 +184,8 @@ static void put_passed(const struct ml_report_page *page, const struct ml_timeli
                 "the most that was seen of each; between two looks only its process's peak is known"
             );
         }
-        fprintf(
-            page->out,
-            "  %s%-12s%s",
-            ml_report_bold(page),
-            ml_units_size(change->most_bytes, words),
-            ml_report_plain(page)
+        ml_report_print(
+            page, "  " ML_BOLD "%-12s" ML_PLAIN, ml_units_size(change->most_bytes, words)
         );
         ml_report_callers(page, change->node, callers);
         ml_report_put(page, callers);

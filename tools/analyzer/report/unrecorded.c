@@ -98,23 +98,20 @@ static void put_blind(const struct ml_report_page *page) {
     char words[ML_UNITS_BYTES];
 
     if (profile->list_missed > 0) {
-        fprintf(
-            page->out,
-            "  %sat least %s process%s ended before memlog saw %s%s\n",
-            ml_report_warn(page),
+        ml_report_print(
+            page,
+            "  " ML_WARN "at least %s process%s ended before memlog saw %s" ML_PLAIN "\n",
             ml_units_count(profile->list_missed, words),
             profile->list_missed == 1 ? "" : "es",
-            profile->list_missed == 1 ? "it" : "them",
-            ml_report_plain(page)
+            profile->list_missed == 1 ? "it" : "them"
         );
     }
     if (profile->list_blind_ns > 0) {
-        fprintf(
-            page->out,
-            "  %sunrecorded processes that lived less than %" PRIu64 " ms may be missing%s\n",
-            ml_report_dim(page),
-            (profile->list_blind_ns + NS_PER_MS - 1) / NS_PER_MS,
-            ml_report_plain(page)
+        ml_report_print(
+            page,
+            "  " ML_DIM "unrecorded processes that lived less than %" PRIu64
+            " ms may be missing" ML_PLAIN "\n",
+            (profile->list_blind_ns + NS_PER_MS - 1) / NS_PER_MS
         );
     }
 }
