@@ -52,32 +52,55 @@ static void send_threads(
     }
 }
 
+/* As Chromium's memory-infra numbers them. */
+static uint32_t protection_flags(uint32_t permissions) {
+    enum { READ = 4, WRITE = 2, EXECUTE = 1, SHARED = 128 };
+    return ((permissions & MEMLOG_SERVICE_MEMORY_PERMISSION_READ) != 0 ? READ : 0) |
+           ((permissions & MEMLOG_SERVICE_MEMORY_PERMISSION_WRITE) != 0 ? WRITE : 0) |
+           ((permissions & MEMLOG_SERVICE_MEMORY_PERMISSION_EXECUTE) != 0 ? EXECUTE : 0) |
+           ((permissions & MEMLOG_SERVICE_MEMORY_PERMISSION_SHARED) != 0 ? SHARED : 0);
+}
+
+static bool
+put_region(struct ml_dump_packet *packet, const struct memlog_service_memory_region *region) {
+    const struct ml_string nameless = ml_string_of("[anon]");
+    const ml_trace_SmapsEntry message = {
+        .path = ml_dump_text(region->name.count_bytes > 0 ? &region->name : &nameless),
+        .size_kb = region->size_kb,
+        .private_dirty_kb = region->private_dirty_kb,
+        .swap_kb = region->swap_kb,
+        .start_address = region->start,
+        .protection_flags = protection_flags(region->permissions),
+        .private_clean_resident_kb = region->private_clean_kb,
+        .shared_dirty_resident_kb = region->shared_dirty_kb,
+        .shared_clean_resident_kb = region->shared_clean_kb,
+        .proportional_resident_kb = region->proportional_kb,
+    };
+    return ml_dump_packet_put(
+        packet, ml_trace_SmapsPacket_entries_tag, ml_trace_SmapsEntry_fields, &message
+    );
+}
+
+/* In as many packets as it takes. */
 static void send_memory(
     struct ml_dump_packet *packet, uint32_t pid, const struct memlog_service_process_view *view
 ) {
-    ml_trace_TracePacket head = ml_dump_standard_head(view->boottime_ns);
-
-    if (view->memory.count == 0) {
-        return;
+    uint32_t sent = 0;
+    while (sent < view->regions.count && packet->status == ML_OK) {
+        ml_trace_TracePacket head = ml_dump_standard_head(view->boottime_ns);
+        const uint32_t first = sent;
+        bool fits = true;
+        ml_dump_packet_add_number(packet, ml_trace_SmapsPacket_pid_tag, pid);
+        while (fits && sent < view->regions.count) {
+            fits = put_region(packet, &view->regions.items[sent]);
+            sent += fits ? 1 : 0;
+        }
+        if (sent == first) {
+            ml_dump_packet_fail(packet, ML_BUG_SPACE);
+            return;
+        }
+        ml_dump_packet_send(packet, &head, &head.smaps_packet);
     }
-    ml_dump_packet_add_number(packet, ml_trace_SmapsPacket_pid_tag, pid);
-    for (uint32_t i = 0; i < view->memory.count; i++) {
-        const struct memlog_service_memory_view *memory = &view->memory.items[i];
-        const ml_trace_SmapsEntry message = {
-            .path = ml_dump_text(&memory->name),
-            .size_kb = memory->size_kb,
-            .private_dirty_kb = memory->private_dirty_kb,
-            .swap_kb = memory->swap_kb,
-            .private_clean_resident_kb = memory->private_clean_kb,
-            .shared_dirty_resident_kb = memory->shared_dirty_kb,
-            .shared_clean_resident_kb = memory->shared_clean_kb,
-            .proportional_resident_kb = memory->proportional_kb,
-        };
-        ml_dump_packet_add(
-            packet, ml_trace_SmapsPacket_entries_tag, ml_trace_SmapsEntry_fields, &message
-        );
-    }
-    ml_dump_packet_send(packet, &head, &head.smaps_packet);
 }
 
 void ml_dump_view_processes(

@@ -67,11 +67,14 @@ class Perfetto(harness.Case):
         self.assertEqual({one.one("tgid") for one in threads.values()}, {entry["pid"]})
         (smaps,) = trace.all("packet", "smaps_packet")
         self.assertEqual(smaps.one("pid"), entry["pid"])
-        mappings = {one.one("path"): one for one in smaps.all("entries")}
-        self.assertEqual(len(mappings), len(smaps.all("entries")))
-        self.assertIn("[stack]", mappings)
-        self.assertTrue(any("libc.so" in path for path in mappings))
-        held = sum(sum(one.all("private_dirty_kb") + one.all("private_clean_resident_kb")) for one in mappings.values())
+        mappings = smaps.all("entries")
+        starts = [one.one("start_address") for one in mappings]
+        self.assertEqual(starts, sorted(set(starts)))
+        (stack,) = [one for one in mappings if one.one("path") == "[stack]"]
+        self.assertEqual(stack.one("protection_flags"), 4 | 2)
+        code = [one for one in mappings if "libc.so" in one.one("path") and one.one("protection_flags") == 4 | 1]
+        self.assertEqual(len(code), 1)
+        held = sum(sum(one.all("private_dirty_kb") + one.all("private_clean_resident_kb")) for one in mappings)
         self.assertGreaterEqual(held * 1024, entry["live_bytes"])
         self.assertRegex(trace.one("packet", "trigger", "trigger_name"), "^memlog dump: manual")
         self.assertEqual(trace.one("packet", "trigger", "producer_name"), "memlog")

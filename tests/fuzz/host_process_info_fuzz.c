@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/memory/regions.h"
 #include "host/process/info.h"
-#include "host/process/view.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
@@ -19,15 +19,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     const struct ml_ending ending = ml_process_ending_parse(text);
     REQUIRE(parent >= 0);
     REQUIRE(ending.known || (ending.signal == 0 && ending.exit_code == 0));
-    struct ml_process_view view;
+    struct ml_memory_regions regions = {0};
     char *rest = NULL;
-    ml_process_view_init(&view, 0);
     for (const char *line = strtok_r(text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
-        ml_process_view_line(&view, line);
+        REQUIRE(ml_memory_regions_line(&regions, line));
     }
-    REQUIRE(view.mappings_count <= ML_PROCESS_VIEW_MAPPINGS);
-    ml_process_view_fini(&view);
+    REQUIRE(regions.count <= ML_MEMORY_REGIONS_MAX);
+    ml_memory_regions_fini(&regions);
     free(text);
     return 0;
 }

@@ -145,21 +145,41 @@ static const struct memlog_service_figures_reply figures_reply = {
     .tree = {.live_bytes = 5}, .clients = {figures, 2}, .left_bytes = 7, .left_blocks = 1};
 static const struct memlog_service_thread_view threads[] = {
     {.tid = 300, .name = TEXT("python3")}, {.tid = 70000, .name = TEXT("")}};
-static const struct memlog_service_memory_view memory[] = {
-    {.name = TEXT("[heap]"), .size_kb = 132, .private_dirty_kb = 128, .proportional_kb = 128},
-    {.name = TEXT("/usr/lib/libc.so.6"),
+static const struct memlog_service_memory_region regions[] = {
+    {.start = 0x55d0a0000000,
+     .end = 0x55d0a0021000,
+     .permissions = 3,
+     .name = TEXT("[heap]"),
+     .size_kb = 132,
+     .resident_kb = 128,
+     .private_dirty_kb = 128,
+     .proportional_kb = 128,
+     .anonymous_kb = 128,
+     .has_pages = true},
+    {.start = 0x7f0000000000,
+     .end = 0x7f00001db000,
+     .permissions = 5,
+     .offset = 0x28000,
+     .device = 0xfe01,
+     .inode = 99,
+     .name = TEXT("/usr/lib/libc.so.6"),
      .size_kb = 1900,
      .private_clean_kb = 1,
      .shared_clean_kb = 1600,
      .shared_dirty_kb = UINT64_MAX,
      .proportional_kb = 20,
      .swap_kb = 4}};
+static const struct memlog_service_page_run pages[] = {
+    {.address = 0x55d0a0000000, .bytes = 0x1f000},
+    {.address = 0x55d0a001f000, .bytes = 0x1000, .shared = true}};
 static const struct memlog_service_show_process_request show_process = {
     .view = {
         .id = 2,
         .boottime_ns = UINT64_C(5000000000),
+        .ticks = 11,
         .threads = {threads, 2},
-        .memory = {memory, 2}}};
+        .regions = {regions, 2},
+        .pages = {pages, 2}}};
 static const struct memlog_host_ps_request ps = {.version = 1};
 static const struct memlog_host_dump_request host_dump = {
     .version = 2, .pids = {ids, 3}, .role = TEXT("renderer"), .reason = TEXT("before the leak")};

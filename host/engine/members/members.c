@@ -86,16 +86,21 @@ void ml_member_show(struct ml_engine *engine, struct ml_member *member) {
     if (member->state != ML_MEMBER_RUNNING || !ml_recording_in_service(member->recording)) {
         return;
     }
-    ml_process_view_init(&view, member->pid);
-    if (view.threads_count > 0) { /* 0: it is gone; what was seen stays */
-        const uint64_t now_ns = ml_clock_timestamp(engine->clock).boottime_ns;
-        ml_service_link_show(&engine->link, member, now_ns, &view);
-        if (view.libcs_count > 1 && member->libc_files <= 1) {
-            member->libc_files = view.libcs_count;
+    view.seen = ml_clock_timestamp(engine->clock);
+    ml_process_threads_init(&view.threads, member->pid);
+    ml_memory_regions_init(&view.regions, member->pid);
+    ml_memory_pages_init(&view.pages, member->pid, &view.regions);
+    if (view.threads.count > 0) { /* 0: it is gone; what was seen stays */
+        const uint32_t libcs = ml_memory_regions_libcs(&view.regions);
+        ml_service_link_show(&engine->link, member, &view);
+        if (libcs > 1 && member->libc_files <= 1) {
+            member->libc_files = libcs;
             ml_service_link_update(&engine->link, member);
         }
     }
-    ml_process_view_fini(&view);
+    ml_memory_pages_fini(&view.pages);
+    ml_memory_regions_fini(&view.regions);
+    ml_process_threads_fini(&view.threads);
 }
 
 /* Nobody has it, and it may still be had. */

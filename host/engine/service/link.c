@@ -296,50 +296,70 @@ void ml_service_link_update(struct ml_service_link *link, const struct ml_member
     ml_service_link_trouble(link, member, "");
 }
 
+static struct memlog_service_memory_region region_of(const struct ml_memory_region *region) {
+    const uint64_t *figures_kb = region->figures_kb;
+    return (struct memlog_service_memory_region){
+        .start = region->start,
+        .end = region->end,
+        .permissions = region->permissions,
+        .offset = region->offset,
+        .device = region->device,
+        .inode = region->inode,
+        .name = ml_string_of(region->name),
+        .size_kb = figures_kb[ML_MEMORY_SIZE],
+        .resident_kb = figures_kb[ML_MEMORY_RESIDENT],
+        .proportional_kb = figures_kb[ML_MEMORY_PROPORTIONAL],
+        .private_clean_kb = figures_kb[ML_MEMORY_PRIVATE_CLEAN],
+        .private_dirty_kb = figures_kb[ML_MEMORY_PRIVATE_DIRTY],
+        .shared_clean_kb = figures_kb[ML_MEMORY_SHARED_CLEAN],
+        .shared_dirty_kb = figures_kb[ML_MEMORY_SHARED_DIRTY],
+        .anonymous_kb = figures_kb[ML_MEMORY_ANONYMOUS],
+        .swap_kb = figures_kb[ML_MEMORY_SWAP],
+        .has_pages = region->has_pages,
+    };
+}
+
 void ml_service_link_show(
-    struct ml_service_link *link,
-    const struct ml_member *member,
-    uint64_t boottime_ns,
-    const struct ml_process_view *view
+    struct ml_service_link *link, const struct ml_member *member, const struct ml_process_view *view
 ) {
     struct memlog_service_thread_view *threads =
-        calloc((size_t)view->threads_count + 1, sizeof(*threads));
-    struct memlog_service_memory_view *memory =
-        calloc((size_t)view->mappings_count + 1, sizeof(*memory));
-    if (link->channel == NULL || threads == NULL || memory == NULL) {
+        calloc((size_t)view->threads.count + 1, sizeof(*threads));
+    struct memlog_service_memory_region *regions =
+        calloc((size_t)view->regions.count + 1, sizeof(*regions));
+    struct memlog_service_page_run *pages = calloc((size_t)view->pages.count + 1, sizeof(*pages));
+    if (link->channel == NULL || threads == NULL || regions == NULL || pages == NULL) {
         free(threads);
-        free(memory);
+        free(regions);
+        free(pages);
         return;
     }
-    for (uint32_t i = 0; i < view->threads_count; i++) {
+    for (uint32_t i = 0; i < view->threads.count; i++) {
         threads[i] = (struct memlog_service_thread_view
-        ){.tid = view->threads[i].tid, .name = ml_string_of(view->threads[i].name)};
+        ){.tid = view->threads.items[i].tid, .name = ml_string_of(view->threads.items[i].name)};
     }
-    for (uint32_t i = 0; i < view->mappings_count; i++) {
-        const uint64_t *figures_kb = view->mappings[i].figures_kb;
-        memory[i] = (struct memlog_service_memory_view){
-            .name = ml_string_of(view->mappings[i].name),
-            .size_kb = figures_kb[ML_MAPPING_SIZE],
-            .private_clean_kb = figures_kb[ML_MAPPING_PRIVATE_CLEAN],
-            .private_dirty_kb = figures_kb[ML_MAPPING_PRIVATE_DIRTY],
-            .shared_clean_kb = figures_kb[ML_MAPPING_SHARED_CLEAN],
-            .shared_dirty_kb = figures_kb[ML_MAPPING_SHARED_DIRTY],
-            .proportional_kb = figures_kb[ML_MAPPING_PROPORTIONAL],
-            .swap_kb = figures_kb[ML_MAPPING_SWAP],
-        };
+    for (uint32_t i = 0; i < view->regions.count; i++) {
+        regions[i] = region_of(&view->regions.items[i]);
+    }
+    for (uint32_t i = 0; i < view->pages.count; i++) {
+        const struct ml_memory_pages_run *run = &view->pages.items[i];
+        pages[i] = (struct memlog_service_page_run
+        ){.address = run->address, .bytes = run->bytes, .shared = run->shared};
     }
     const struct memlog_service_show_process_request request = {
         .view = {
             .id = member->id,
-            .boottime_ns = boottime_ns,
-            .threads = {.items = threads, .count = view->threads_count},
-            .memory = {.items = memory, .count = view->mappings_count},
+            .boottime_ns = view->seen.boottime_ns,
+            .ticks = view->seen.ticks,
+            .threads = {.items = threads, .count = view->threads.count},
+            .regions = {.items = regions, .count = view->regions.count},
+            .pages = {.items = pages, .count = view->pages.count},
         }};
     ml_service_link_sent(
         link, memlog_service_show_process(ml_channel_port(link->channel), &request)
     );
     free(threads);
-    free(memory);
+    free(regions);
+    free(pages);
 }
 
 void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member) {

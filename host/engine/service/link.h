@@ -12,9 +12,11 @@
 
 #include "base/error_message.h"
 #include "host/engine/processes/member.h"
+#include "host/memory/pages.h"
+#include "host/memory/regions.h"
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
-#include "host/process/view.h"
+#include "host/process/threads.h"
 #include "ipc/channel/channel.h"
 #include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
@@ -83,11 +85,17 @@ void ml_service_link_update(struct ml_service_link *link, const struct ml_member
 void ml_service_link_trouble(
     struct ml_service_link *link, const struct ml_member *member, const char *trouble
 );
+
+/* What the kernel says of a process for a dump. Its moment is when the reading began. */
+struct ml_process_view {
+    struct memlog_service_moment seen;
+    struct ml_process_threads threads;
+    struct ml_memory_regions regions;
+    struct ml_memory_pages pages;
+};
+
 void ml_service_link_show(
-    struct ml_service_link *link,
-    const struct ml_member *member,
-    uint64_t boottime_ns,
-    const struct ml_process_view *view
+    struct ml_service_link *link, const struct ml_member *member, const struct ml_process_view *view
 );
 void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member);
 
