@@ -84,7 +84,7 @@ static struct ml_trigger_process process_of(uint64_t footprint_mib, uint64_t liv
 
 START_TEST(a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_step) {
     begin(&(struct memlog_service_trigger_rules
-    ){.footprint_bytes = {400ULL * MIB}, .footprint_again_bytes = 500ULL * MIB});
+    ){.footprint_bytes = {.browser = 400ULL * MIB}, .footprint_again_bytes = 500ULL * MIB});
     struct ml_trigger_process process = process_of(400, 1);
     size_t count = look(1, &process, 1);
     ck_assert_ptr_null(dump_of(count)); /* strictly over */
@@ -105,7 +105,7 @@ START_TEST(a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_s
 END_TEST
 
 START_TEST(a_browser_that_is_not_the_first_process_is_not_called_main) {
-    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {400ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {.browser = 400ULL * MIB}});
     struct ml_trigger_process process = process_of(401, 1);
     process.is_first = false;
     const struct ml_trigger_decision *dump = dump_of(look(1, &process, 1));
@@ -116,7 +116,8 @@ START_TEST(a_browser_that_is_not_the_first_process_is_not_called_main) {
 END_TEST
 
 START_TEST(a_role_without_a_threshold_and_an_ended_process_trigger_nothing) {
-    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {1}, .live_bytes = {1}});
+    begin(&(struct memlog_service_trigger_rules
+    ){.footprint_bytes = {.browser = 1}, .live_bytes = {.browser = 1}});
     struct ml_trigger_process process = process_of(1000, 1000);
     process.role = 4;
     ck_assert_uint_eq(look(1, &process, 1), 0);
@@ -127,7 +128,7 @@ START_TEST(a_role_without_a_threshold_and_an_ended_process_trigger_nothing) {
 END_TEST
 
 START_TEST(the_guilty_stack_is_the_one_that_holds_most) {
-    begin(&(struct memlog_service_trigger_rules){.live_bytes = {10ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.live_bytes = {.browser = 10ULL * MIB}});
     const struct ml_trigger_process process = process_of(0, 11);
     live_nodes[0] = 99; /* no stack is nobody's */
     live_nodes[2] = 50;
@@ -141,7 +142,7 @@ START_TEST(the_guilty_stack_is_the_one_that_holds_most) {
 END_TEST
 
 START_TEST(nobody_is_blamed_for_memory_that_the_heap_does_not_explain) {
-    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {200ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {.browser = 200ULL * MIB}});
     struct ml_trigger_process process = process_of(201, 1);
     process.heap_bytes = MIB;
     process.peak_bytes = process.heap_most_bytes = 2ULL * MIB;
@@ -160,7 +161,7 @@ START_TEST(nobody_is_blamed_for_memory_that_the_heap_does_not_explain) {
 END_TEST
 
 START_TEST(nobody_is_blamed_for_what_the_allocator_keeps) {
-    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {200ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {.browser = 200ULL * MIB}});
     struct ml_trigger_process process = process_of(201, 1);
     process.heap_bytes = MIB;
     process.peak_bytes = process.heap_most_bytes = 190ULL * MIB;
@@ -175,7 +176,7 @@ START_TEST(nobody_is_blamed_for_what_the_allocator_keeps) {
 END_TEST
 
 START_TEST(a_heap_that_explains_the_memory_has_its_guilty_stack) {
-    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {200ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {.browser = 200ULL * MIB}});
     struct ml_trigger_process process = process_of(201, 150);
     process.heap_bytes = 150ULL * MIB;
     live_nodes[2] = 50;
@@ -344,7 +345,7 @@ END_TEST
 
 START_TEST(what_a_former_service_has_dumped_is_not_dumped_again) {
     begin(&(struct memlog_service_trigger_rules
-    ){.footprint_bytes = {10 * (uint64_t)MIB},
+    ){.footprint_bytes = {.browser = 10 * (uint64_t)MIB},
       .footprint_again_bytes = 5 * (uint64_t)MIB,
       .limit_percent = 80,
       .to_limit_seconds = 1000,
@@ -475,7 +476,7 @@ END_TEST
 
 START_TEST(what_the_rate_limit_forbids_stays_crossed) {
     begin(&(struct memlog_service_trigger_rules
-    ){.live_bytes = {10}, .most_dumps = 2, .most_seconds = 100});
+    ){.live_bytes = {.browser = 10}, .most_dumps = 2, .most_seconds = 100});
     struct ml_trigger_process processes[4];
     for (uint32_t i = 0; i < 4; i++) {
         processes[i] = process_of(0, 1);
