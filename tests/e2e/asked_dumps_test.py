@@ -125,6 +125,17 @@ class AskedDumps(harness.Case):
         process.memlog_log.seek(0)
         self.assertIn(b".peak.pftrace\n", process.memlog_log.read())
 
+    def test_what_ended_processes_left_raises_no_peak(self):
+        """Six children one after the other, each of which leaves 8 MiB: the tree never holds more than those of one."""
+        script = "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        kept = bytearray(8 << 20)\n        time.sleep(0.3)\n        os._exit(0)\n    os.wait()\n"
+        run = self.memlog(PYTHON, "-c", script, options=("-q", "--no-page", "--dump-at-peak=3M"))
+        self.assertEqual(run.code, 0)
+        self.assertEqual(len(list(run.folder.glob("*.peak.pftrace"))), 1)
+        (dump,) = run.folder.glob("*.exit.pftrace")
+        tree = self.report(dump)["tree"]
+        self.assertGreater(tree["left_bytes"], 6 * (8 << 20))
+        self.assertLess(tree["peak_bytes"], 2 * (8 << 20))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -40,6 +40,16 @@ int main(int count, char **words) {
 }
 """
 
+UNTOUCHED = """
+#include <stdlib.h>
+#include <unistd.h>
+static void *kept[8];
+int main(void) {
+    for (int i = 0; i < 8; i++) kept[i] = malloc(10 << 20);
+    return (int)sleep(1);
+}
+"""
+
 # An executable with a malloc of its own, which libc's callers reach too.
 OWN = """
 #include <string.h>
@@ -246,8 +256,11 @@ class Coverage(harness.Case):
         return self.folder / name
 
     def text_report(self, run):
+        return self.text_of(run.dumps()[0])
+
+    def text_of(self, dump):
         answer = harness.run_words(
-            [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT)
+            [str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
         self.assertEqual(answer.returncode, 0, answer.stderr)
         return answer.stdout.decode()
 
@@ -295,6 +308,16 @@ class Coverage(harness.Case):
         self.assertLess(entry["coverage"]["heap_bytes"], MIB)
         self.assertEqual(entry["coverage"]["unseen"], "")
         self.assertTrue(report["dump"]["covered"])
+
+    def test_the_text_says_no_more_of_freed_and_of_untouched_blocks_than_is_known(self):
+        self.held(40, 0, 1)
+        text = " ".join(self.text_of(sorted(self.folder.glob("*/*.manual.pftrace"))[0]).split())
+        self.assertRegex(text, r"private memory 4\d\.\d MiB .*: heap [\d.]+ KiB live \(40\.0 MiB at its peak: an allocator may keep what was freed\)")
+        self.assertNotIn("not malloc", text)
+        run = self.memlog(self.build(UNTOUCHED, name="untouched"))
+        text = " ".join(self.text_report(run).split())
+        self.assertRegex(text, r"private memory [\d.]+ KiB at its largest reading: heap 80\.0 MiB live, not all of it touched")
+        self.assertNotIn("not malloc", text)
 
     def test_a_short_life_is_told_without_a_reason(self):
         # Nobody has read its memory, unless the machine stood still; then the heap beside it is as small.
