@@ -211,6 +211,9 @@ struct ml_engine_told ml_engine_told(const struct ml_engine *engine, uint32_t in
 /* How many lived and are in no list. */
 uint64_t ml_engine_list_missed(const struct ml_engine *engine);
 
+/* Forked children of recorded processes that could not be recorded: their events are missing. */
+uint64_t ml_engine_lost_forks(const struct ml_engine *engine);
+
 /* Ask the service for all processes' figures. `on_reply` is called once, perhaps before this
  * returns; what it gets is good until it returns, and NULL but for ML_OK. */
 typedef void ml_engine_on_figures(

@@ -93,7 +93,8 @@ json_t *ml_page_process_row(
 );
 const struct memlog_service_client_figures *
 ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id);
-/* "covered" and "uncovered" of the run as it is now, in the report's words; NULL: no service. */
+/* "lost_forks", "covered" and "uncovered" of the run as it is now, in the report's words; NULL: no
+ * service. */
 json_t *
 ml_page_coverage(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply);
 json_t *ml_page_tree(const struct memlog_service_figures_reply *reply); /* NULL: all 0 */

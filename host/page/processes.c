@@ -86,6 +86,7 @@ ml_page_coverage(const struct ml_engine *engine, const struct memlog_service_fig
     char words[ML_UNCOVERED_BYTES];
     json_t *json = json_object();
     ml_uncovered_words(&uncovered, words);
+    ml_page_set_number(json, "lost_forks", ml_engine_lost_forks(engine));
     /* Without the service nobody knows of any allocator. */
     ml_page_set_bool(json, "covered", reply != NULL && !ml_uncovered_is_any(&uncovered));
     ml_page_set_text(

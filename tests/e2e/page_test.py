@@ -50,6 +50,23 @@ while True:
 """
 
 
+# A child that has no descriptor left to be recorded by.
+FORKS_IN_NEED = """
+import os, resource, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+try:
+    while True:
+        os.open("/dev/null", os.O_RDONLY)
+except OSError:
+    pass
+if os.fork() == 0:
+    kept = [bytearray(1000) for _ in range(100)]
+    time.sleep(600)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
 class LivePage(browsing.Case):
     @classmethod
     def setUpClass(cls):
@@ -194,9 +211,9 @@ class LivePage(browsing.Case):
         # The same words as the report's.
         self.assertEqual(live["uncovered"], report["dump"]["uncovered"])
         self.assertRegex(live["uncovered"], r"^1 process was not recorded \([\d.]+ KiB private memory\): static: statically linked: there is no dynamic loader that could load memlog$")
-        seen = self.drive("covered.js", page.url)
+        seen = self.drive("missing.js", page.url)
         self.assertEqual((seen["complaints"], seen["overflow"]), ([], [0] * 5))
-        self.assertEqual(seen["uncovered"], f"NOT COVERED {live['uncovered']}")
+        self.assertEqual((seen["uncovered"], seen["incomplete"]), (f"NOT COVERED {live['uncovered']}", ""))
         self.assertEqual(seen["totals"]["running"], "2")
         self.assertEqual(seen["ended"], "ended (0)")  # the shell goes on as python
         rows = {re.search(r"^(python3|static|sh)", row["Process"])[1]: row for row in seen["rows"]}
@@ -208,16 +225,31 @@ class LivePage(browsing.Case):
         self.assertEqual(page.json("/api/v1/profile")["views"][0]["title"], "All processes (2)")  # the fork that became static has a heap, too
         self.assertEqual((rows["static"]["Live"], rows["static"]["At peak"]), ("", ""))
         self.assertRegex(rows["static"]["Process"], r"statically linked.*; private memory [\d.]+ KiB$")
-        # Over the dump, as it is told there.
-        log = open(self.folder / "page.err", "wb+")
-        self.addCleanup(log.close)
-        served = subprocess.Popen([harness.MEMLOG, "page", process.memlog_folder], stdin=subprocess.DEVNULL, stderr=log, env=self.environment())
-        self.addCleanup(served.kill)
-        found = self.wait_for("the address", lambda: re.search(rb"page: (http\S+)", (self.folder / "page.err").read_bytes()))
-        over = self.drive("covered.js", found[1].decode())
+        over = self.drive("missing.js", self.page_over(process.memlog_folder))
         self.assertEqual((over["complaints"], over["uncovered"]), ([], f"NOT COVERED {live['uncovered']}"))
         images = {one["id"] for one in report["processes"]}
         self.assertEqual(over["totals"][f"processes, in {len(images)} program images"], "2")
+
+    def page_over(self, folder):
+        """The address of a page over the dumps there."""
+        log = open(self.folder / "page.err", "wb+")
+        self.addCleanup(log.close)
+        served = subprocess.Popen([harness.MEMLOG, "page", folder], stdin=subprocess.DEVNULL, stderr=log, env=self.environment())
+        self.addCleanup(served.kill)
+        return self.wait_for("the address", lambda: re.search(rb"page: (http\S+)", (self.folder / "page.err").read_bytes()))[1].decode()
+
+    def test_it_says_that_a_forked_child_could_not_be_recorded(self):
+        process, page = self.open_page("/usr/bin/python3", "-c", FORKS_IN_NEED)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        told = self.wait_for("the child's word", lambda: (found := page.json("/api/v1/processes")["dump"])["lost_forks"] and found)
+        self.assertEqual((told["lost_forks"], told["covered"]), (1, False))
+        made = page.json("/api/v1/dumps", "POST")
+        self.assertEqual((made["complete"], made["trouble"]), (False, "1 forked child could not be recorded"))
+        for url in (page.url, self.page_over(process.memlog_folder)):
+            seen = self.drive("missing.js", url)
+            self.assertEqual((seen["complaints"], seen["overflow"]), ([], [0] * 5))
+            self.assertEqual(seen["incomplete"], "NOT COMPLETE 1 forked child could not be recorded: what it allocated and freed is missing")
+            self.assertRegex(seen["uncovered"], r"^NOT COVERED 1 process was not recorded.*: python3: .*ulimit")
 
     def test_postgresql_under_pgbench_comes_and_goes_on_it(self):
         postgres = servers.Postgres(self.folder)

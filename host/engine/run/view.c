@@ -68,6 +68,10 @@ uint32_t ml_engine_told_count(const struct ml_engine *engine) {
     return engine->not_profiled_count;
 }
 
+uint64_t ml_engine_lost_forks(const struct ml_engine *engine) {
+    return engine->lost_forks;
+}
+
 struct ml_engine_told ml_engine_told(const struct ml_engine *engine, uint32_t index) {
     const struct ml_not_profiled *item = &engine->not_profiled[index];
     return (struct ml_engine_told){

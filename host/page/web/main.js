@@ -41,13 +41,19 @@ function sayTotals(tree) {
   }));
 }
 
-// Whose memory the figures do not hold, in the report's words.
-function sayUncovered(dump) {
-  const box = at("uncovered");
+function sayWarning(box, name, words) {
   const title = document.createElement("b");
-  title.textContent = "NOT COVERED";
-  box.hidden = !dump || !dump.uncovered;
-  if (!box.hidden && !box.textContent.endsWith(` ${dump.uncovered}`)) { box.replaceChildren(title, ` ${dump.uncovered}`); }
+  title.textContent = name;
+  box.hidden = !words;
+  if (words && !box.textContent.endsWith(` ${words}`)) { box.replaceChildren(title, ` ${words}`); }
+}
+
+// Whose events and whose memory the figures do not hold, in the report's words.
+function sayMissing(dump) {
+  const lost = (dump && dump.lost_forks) || 0;
+  const words = lost === 1 ? "child could not be recorded: what it" : "children could not be recorded: what they";
+  sayWarning(at("incomplete"), "NOT COMPLETE", lost && `${lost} forked ${words} allocated and freed is missing`);
+  sayWarning(at("uncovered"), "NOT COVERED", dump && dump.uncovered);
 }
 
 // ---- views
@@ -121,7 +127,7 @@ function take(what) {
   if (what.not_profiled) { processes.sayMissing(what.not_profiled); }
   timeline.take(what.time_ms, what.tree);
   sayTotals(what.tree);
-  sayUncovered(what.dump);
+  sayMissing(what.dump);
   processes.draw();
   timeline.draw();
   at("detail-title").textContent = profile.title();
@@ -157,7 +163,7 @@ async function followDump() {
   processes.take(answer.processes, Date.parse(answer.dump.time), answer.tree);
   processes.sayMissing(answer.dump.not_profiled || []);
   sayTotals(answer.tree);
-  sayUncovered(answer.dump);
+  sayMissing(answer.dump);
   processes.draw();
   timeline.draw();
 }

@@ -1,4 +1,4 @@
-// covered.js URL DIR: what the live page says of memory that nobody saw, and of each process at the tree's peak; screenshots go to DIR.
+// missing.js URL DIR: what the live page says of events and memory that nobody saw, and of each process at the tree's peak; screenshots go to DIR.
 import { chromium } from "playwright-core";
 
 const [url, folder] = process.argv.slice(2);
@@ -16,6 +16,7 @@ for (const [width, colorScheme] of [[1280, "light"], [1280, "dark"], [1000, "lig
   await page.waitForSelector("#uncovered:not([hidden])");
   await page.waitForFunction(() => document.getElementById("frame-name").textContent !== "");
   answer.uncovered = await page.textContent("#uncovered");
+  answer.incomplete = await page.textContent("#incomplete");
   answer.totals = await page.$$eval("#totals div", (all) => Object.fromEntries(all.map((one) => [one.children[0].textContent, one.children[1].textContent])));
   answer.ended = (await page.textContent("label:has(#ended)")).trim();
   const titles = await page.$$eval("#table thead th", (all) => all.map((one) => one.textContent));
