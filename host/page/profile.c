@@ -88,8 +88,11 @@ static void on_analyzed(
 }
 
 void ml_page_analyses_fini(struct ml_page *page) {
-    while (!LIST_EMPTY(&page->analyses)) {
-        free_analysis(LIST_FIRST(&page->analyses));
+    struct ml_page_analysis *next = LIST_FIRST(&page->analyses);
+    while (next != NULL) {
+        struct ml_page_analysis *one = next;
+        next = LIST_NEXT(one, links);
+        free_analysis(one);
     }
 }
 

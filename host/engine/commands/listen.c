@@ -157,7 +157,10 @@ void ml_listen_fini(struct ml_engine *engine) {
     ev_io_stop(engine->loop, &engine->connections->client_watcher);
     ev_io_stop(engine->loop, &engine->connections->command_watcher);
     ml_socket_directory_close(&engine->directory);
-    while (!LIST_EMPTY(&engine->connections->all)) {
-        ml_connection_close(LIST_FIRST(&engine->connections->all));
+    struct ml_engine_connection *next = LIST_FIRST(&engine->connections->all);
+    while (next != NULL) {
+        struct ml_engine_connection *one = next;
+        next = LIST_NEXT(one, links);
+        ml_connection_close(one);
     }
 }
