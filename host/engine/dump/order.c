@@ -41,7 +41,7 @@ static uint32_t add_untold(
     const struct ml_unrecorded_table *table = &engine->unrecorded;
     for (uint32_t i = 0; i < table->count && count < ML_NOT_PROFILED_MAX; i++) {
         const struct ml_unrecorded *one = table->items[i];
-        if (!one->is_forked && !one->has_reason && one->folded_processes == 0 &&
+        if (one->kind == ML_UNRECORDED_PROGRAM && one->folded_processes == 0 &&
             !is_told(engine, one)) {
             const char *path = one->executable != NULL ? one->executable : one->name;
             all[count++] = (struct memlog_service_not_profiled){

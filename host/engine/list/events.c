@@ -71,7 +71,7 @@ static void on_exec(struct ml_engine *engine, const struct ml_process_event *eve
         ml_member_replaced(engine, member);
     } else if (member != NULL) {
         (void)ml_member_check_image(engine, member); /* it was the exec that it came by, mostly */
-    } else if (one != NULL && (one->is_forked || event->monotonic_ns > one->identified_ns)) {
+    } else if (one != NULL && (ml_unrecorded_is_fork(one) || event->monotonic_ns > one->identified_ns)) {
         ml_list_replace(engine, one);
     }
 }

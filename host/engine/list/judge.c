@@ -54,8 +54,7 @@ static bool is_of_unrecorded(struct ml_engine *engine, const struct ml_unrecorde
     for (uint32_t i = table->count; i > 0; i--) {
         const struct ml_unrecorded *other = table->items[i - 1];
         if (other->id == one->parent_id && other != one) {
-            const bool is_lost_fork = other->is_forked && other->has_reason; /* memlog is in it */
-            return !other->is_idle && !is_lost_fork;
+            return other->kind != ML_UNRECORDED_IDLE_FORK && other->kind != ML_UNRECORDED_LOST_FORK;
         }
     }
     return false;
@@ -80,25 +79,22 @@ static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
 }
 
 void ml_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
-    const bool is_fork_of_unrecorded = one->is_forked && !one->is_idle;
-    if (is_fork_of_unrecorded || one->has_reason || one->folded_processes > 0) {
-        return;
-    }
-    one->has_reason = take_told_reason(engine, one);
-    if (one->is_forked) {
-        one->is_idle = one->is_idle && !one->has_reason;
+    if ((one->kind != ML_UNRECORDED_IDLE_FORK && one->kind != ML_UNRECORDED_PROGRAM) ||
+        one->folded_processes > 0) {
         return;
     }
     const bool is_judged = strcmp(one->reason, no_image_text) != 0;
-    if (!one->has_reason && !is_judged && one->state == ML_MEMBER_RUNNING) {
+    if (take_told_reason(engine, one)) {
+        ml_unrecorded_set_kind(one, ML_UNRECORDED_TELL);
+    } else if (one->kind == ML_UNRECORDED_PROGRAM && !is_judged && one->state == ML_MEMBER_RUNNING) {
         judge_image(engine, one);
     }
 }
 
 void ml_list_root_told(struct ml_engine *engine, const struct ml_not_profiled *item) {
     struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, item->pid);
-    if (one != NULL && !one->has_reason && ml_list_told_of(item, one)) {
+    if (one != NULL && !ml_unrecorded_is_told(one) && ml_list_told_of(item, one)) {
         ml_list_set_reason(one, item->reason);
-        one->has_reason = true;
+        ml_unrecorded_set_kind(one, ML_UNRECORDED_TELL);
     }
 }

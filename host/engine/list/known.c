@@ -65,8 +65,9 @@ static bool is_own_word(const struct ml_not_profiled *item, const struct ml_unre
 }
 
 bool ml_list_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one) {
-    if (item->is_lost_fork || one->is_forked) {
-        return item->is_lost_fork && one->is_forked && is_own_word(item, one);
+    const bool is_fork = ml_unrecorded_is_fork(one);
+    if (item->is_lost_fork || is_fork) {
+        return item->is_lost_fork && is_fork && is_own_word(item, one);
     }
     const char *path = item->path != NULL ? item->path : "";
     const char *own = one->executable != NULL ? one->executable : one->name;
@@ -117,8 +118,9 @@ void ml_list_identify(
             ml_unrecorded_executable(one, executable);
         }
     }
-    one->role =
-        ml_role_of(engine->options->roles, &one->line, one->pid == engine->root && !one->is_forked);
+    one->role = ml_role_of(
+        engine->options->roles, &one->line, one->pid == engine->root && !ml_unrecorded_is_fork(one)
+    );
 }
 
 void ml_list_forget_identity(struct ml_unrecorded *one) {

@@ -32,7 +32,7 @@ static void inherit_from_member(struct ml_unrecorded *one, const struct ml_membe
     ml_list_copy_identity(one, member->name, member->executable, member->line.arguments);
     one->image = member->image;
     one->role = member->birth == ML_BIRTH_ROOT ? MEMLOG_SERVICE_ROLE_OTHER : member->role;
-    one->is_idle = is_recorded;
+    one->kind = is_recorded ? ML_UNRECORDED_IDLE_FORK : ML_UNRECORDED_FORK;
     ml_list_set_reason(one, is_recorded ? idle_text : member->note);
 }
 
@@ -53,8 +53,9 @@ inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct ml_list_some
         one->image = other->image;
         one->role = other->pid == engine->root ? MEMLOG_SERVICE_ROLE_OTHER : other->role;
         /* A fork that could not be recorded may have one that can. */
-        const bool is_of_lost = other->is_forked && other->has_reason;
-        one->is_idle = other->is_idle || is_of_lost;
+        const bool is_of_lost = other->kind == ML_UNRECORDED_LOST_FORK;
+        one->kind = is_of_lost || other->kind == ML_UNRECORDED_IDLE_FORK ? ML_UNRECORDED_IDLE_FORK
+                                                                         : ML_UNRECORDED_FORK;
         ml_list_set_reason(one, is_of_lost ? idle_text : other->reason);
     } else if (one->pid == engine->root && engine->root_argv != NULL) {
         /* It may have ended before anybody can look at it. */
@@ -122,7 +123,7 @@ struct ml_unrecorded *ml_list_add(
     one->start = ml_clock_timestamp(engine->clock);
     one->born_ns = born_ns;
     one->start_ticks = facts.start_ticks;
-    one->is_forked = is_forked;
+    one->kind = is_forked ? ML_UNRECORDED_FORK : ML_UNRECORDED_PROGRAM;
     ml_list_forget_identity(one);
     ml_list_forget_reason(one);
     if (is_forked) {
@@ -139,10 +140,9 @@ struct ml_unrecorded *ml_list_add(
 
 /* Its exec may have been told among the events that were dropped, and nobody has seen it since. */
 static void doubt_image(const struct ml_list *list, struct ml_unrecorded *one) {
-    if (one->is_forked && !one->has_reason && one->born_ns < list->lost_ns &&
+    if (ml_unrecorded_is_fork(one) && !ml_unrecorded_is_told(one) && one->born_ns < list->lost_ns &&
         one->walk < list->lost_walk) {
-        one->is_forked = false;
-        one->is_idle = false;
+        ml_unrecorded_set_kind(one, ML_UNRECORDED_EXEC);
         ml_list_forget_identity(one);
         ml_list_forget_reason(one);
     }
@@ -208,20 +208,20 @@ void ml_list_begins_anew(struct ml_engine *engine, pid_t pid) {
 
 /* It could not be recorded: it stays in the list whatever it makes its exec of. */
 static bool is_lost_fork(struct ml_engine *engine, struct ml_unrecorded *one) {
-    if (one->is_forked) {
+    if (ml_unrecorded_is_fork(one)) {
         ml_list_judge(engine, one);
     }
-    return one->is_forked && one->has_reason;
+    return one->kind == ML_UNRECORDED_LOST_FORK;
 }
 
 void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_ending none = {.known = false};
     const struct ml_process_facts facts = ml_process_facts(one->pid);
-    if (!one->is_forked && has_begun_anew(engine, one)) {
+    if (!ml_unrecorded_is_fork(one) && has_begun_anew(engine, one)) {
         one->image = facts.image;
         return;
     }
-    if (!one->is_forked || is_lost_fork(engine, one)) {
+    if (!ml_unrecorded_is_fork(one) || is_lost_fork(engine, one)) {
         const pid_t pid = one->pid;
         const pid_t parent_pid = one->parent_pid;
         const uint64_t born_ns = one->born_ns;
@@ -230,8 +230,7 @@ void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
         (void)ml_list_add(engine, pid, parent_pid, before, false, born_ns);
         return;
     }
-    one->is_forked = false;
-    one->is_idle = false;
+    ml_unrecorded_set_kind(one, ML_UNRECORDED_EXEC);
     one->leaving = none; /* an exec by a thread that is not the first ends that one */
     one->image = facts.image;
     if (one->pid != engine->root) { /* of the first program it is known what it was to execute */
@@ -313,7 +312,8 @@ uint32_t ml_list_recorded(struct ml_engine *engine, const struct ml_member *memb
         /* Its report was read behind its end: it was the same fork, or what nobody could look at.
          */
         const bool is_same =
-            ((member->birth == ML_BIRTH_FORK && one->is_forked) || !ml_list_has_name(one)) &&
+            ((member->birth == ML_BIRTH_FORK && ml_unrecorded_is_fork(one)) ||
+             !ml_list_has_name(one)) &&
             ml_clock_timestamp(engine->clock).monotonic_ns - one->end.monotonic_ns <
                 ml_list_report_late_ns;
         if (is_same) {
@@ -321,11 +321,12 @@ uint32_t ml_list_recorded(struct ml_engine *engine, const struct ml_member *memb
         }
         return 0;
     }
-    if (member->birth == ML_BIRTH_FORK && !one->is_forked) {
+    if (member->birth == ML_BIRTH_FORK && !ml_unrecorded_is_fork(one)) {
         one->parent_id = member->id; /* it has made its exec since it said so */
         return 0;
     }
-    const bool is_another = !one->is_forked && ml_image_mark_differs(&one->image, &member->image);
+    const bool is_another =
+        !ml_unrecorded_is_fork(one) && ml_image_mark_differs(&one->image, &member->image);
     if (is_another || is_lost_fork(engine, one)) {
         const struct ml_ending none = {.known = false};
         ml_list_finish(engine, one, ML_MEMBER_EVENT_EXEC, &none);

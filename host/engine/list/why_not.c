@@ -11,7 +11,7 @@
 
 /* Of one that is listed, and no member. */
 static const char *why_not_listed(struct ml_engine *engine, struct ml_unrecorded *one) {
-    if (one->is_idle) {
+    if (one->kind == ML_UNRECORDED_IDLE_FORK) {
         return "it was forked by a process that is recorded, and is recorded itself from its first "
                "allocation on: there is nothing to start";
     }

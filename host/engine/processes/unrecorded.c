@@ -9,6 +9,19 @@ enum { FOLDED_AT_ONCE = ML_UNRECORDED_KEPT / 4 };
 
 static const char others[] = "other programs";
 
+static const uint8_t next_kind[ML_UNRECORDED_KIND_COUNT][ML_UNRECORDED_EVENT_COUNT] = {
+    [ML_UNRECORDED_FORK] = {[ML_UNRECORDED_EXEC] = ML_UNRECORDED_PROGRAM},
+    [ML_UNRECORDED_IDLE_FORK] =
+        {[ML_UNRECORDED_EXEC] = ML_UNRECORDED_PROGRAM,
+         [ML_UNRECORDED_TELL] = ML_UNRECORDED_LOST_FORK},
+    [ML_UNRECORDED_PROGRAM] = {[ML_UNRECORDED_TELL] = ML_UNRECORDED_TOLD_PROGRAM},
+};
+
+void ml_unrecorded_set_kind(struct ml_unrecorded *one, enum ml_unrecorded_event event) {
+    const enum ml_unrecorded_kind next = (enum ml_unrecorded_kind)next_kind[one->kind][event];
+    one->kind = next != ML_UNRECORDED_FORBIDDEN ? next : one->kind;
+}
+
 static struct ml_unrecorded **bucket_of(struct ml_unrecorded_table *table, pid_t pid) {
     return &table->by_pid[(uint32_t)pid % ML_UNRECORDED_BUCKETS];
 }
@@ -73,6 +86,7 @@ struct ml_unrecorded *ml_unrecorded_add(struct ml_unrecorded_table *table, pid_t
     one->pid = pid;
     one->state = ML_MEMBER_RUNNING;
     one->role = MEMLOG_SERVICE_ROLE_OTHER;
+    one->kind = ML_UNRECORDED_PROGRAM;
     one->next_by_pid = *bucket_of(table, pid);
     *bucket_of(table, pid) = one;
     table->items[table->count++] = one;
@@ -141,9 +155,13 @@ static const char *path_of(const struct ml_unrecorded *one) {
     return one->executable != NULL ? one->executable : "";
 }
 
+static bool is_idle(const struct ml_unrecorded *one) {
+    return one->kind == ML_UNRECORDED_IDLE_FORK;
+}
+
 static bool
 is_fold_for(const struct ml_unrecorded *fold, const struct ml_unrecorded *one, const char *name) {
-    return fold->state == one->state && fold->is_idle == one->is_idle &&
+    return fold->state == one->state && is_idle(fold) == is_idle(one) &&
            strcmp(fold->name, name) == 0 &&
            (name == others ||
             (strcmp(path_of(fold), path_of(one)) == 0 && strcmp(fold->reason, one->reason) == 0));

@@ -27,6 +27,24 @@ enum {
     ML_UNRECORDED_REASON_BYTES = 256,
 };
 
+/* What it is, and whether somebody who knows has said why it is not recorded; else the reason is a
+ * guess. ML_UNRECORDED_FORBIDDEN is 0: a cell of the table that nobody wrote is not allowed. */
+enum ml_unrecorded_kind {
+    ML_UNRECORDED_FORBIDDEN = 0,
+    ML_UNRECORDED_FORK,         /* it still is its parent's image, which is not recorded */
+    ML_UNRECORDED_IDLE_FORK,    /* the same of a recorded one; it has called no hook yet */
+    ML_UNRECORDED_LOST_FORK,    /* the same, and it could not be recorded, as was said */
+    ML_UNRECORDED_PROGRAM,      /* it has an image of its own */
+    ML_UNRECORDED_TOLD_PROGRAM, /* the same, and the reason was said */
+    ML_UNRECORDED_KIND_COUNT
+};
+
+enum ml_unrecorded_event {
+    ML_UNRECORDED_EXEC, /* a fork makes an exec */
+    ML_UNRECORDED_TELL, /* somebody who knows says why it is not recorded */
+    ML_UNRECORDED_EVENT_COUNT
+};
+
 struct ml_unrecorded {
     uint32_t id;        /* above ML_MEMBERS_MAX */
     uint32_t parent_id; /* of a member or one of these: who forked it, or whose exec it came by */
@@ -34,10 +52,8 @@ struct ml_unrecorded {
     uint64_t start_ticks; /* 0: it was gone before anybody looked */
     uint64_t born_ns;     /* CLOCK_MONOTONIC, as the kernel tells; else when it was first seen */
     struct ml_image_mark image;
-    bool pid_passed_on; /* to a process that was born behind it */
-    bool is_forked;     /* it is still its parent's image */
-    bool is_idle;       /* memlog's hooks are in it, and nobody has called them since its fork */
-    bool has_reason;    /* by the word of who knows; else the best guess so far */
+    bool pid_passed_on;           /* to a process that was born behind it */
+    enum ml_unrecorded_kind kind; /* after its birth by ml_unrecorded_set_kind alone */
     enum ml_member_state state;
     enum memlog_service_role role;
     struct ml_ending ending;
@@ -67,6 +83,17 @@ struct ml_unrecorded_table {
     uint64_t left_out; /* there was no room for them */
     struct ml_unrecorded *by_pid[ML_UNRECORDED_BUCKETS];
 };
+
+static inline bool ml_unrecorded_is_fork(const struct ml_unrecorded *one) {
+    return one->kind <= ML_UNRECORDED_LOST_FORK;
+}
+
+static inline bool ml_unrecorded_is_told(const struct ml_unrecorded *one) {
+    return one->kind == ML_UNRECORDED_LOST_FORK || one->kind == ML_UNRECORDED_TOLD_PROGRAM;
+}
+
+/* Take it through the table of unrecorded.c. An event that must not be there changes nothing. */
+void ml_unrecorded_set_kind(struct ml_unrecorded *one, enum ml_unrecorded_event event);
 
 void ml_unrecorded_init(struct ml_unrecorded_table *table);
 void ml_unrecorded_fini(struct ml_unrecorded_table *table);

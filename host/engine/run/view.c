@@ -50,7 +50,7 @@ struct ml_engine_process ml_engine_unrecorded(const struct ml_engine *engine, ui
         .role = one->role,
         .state = ml_member_state_name(one->state),
         .note = one->reason,
-        .is_idle = one->is_idle,
+        .is_idle = one->kind == ML_UNRECORDED_IDLE_FORK,
         .footprint_bytes = one->footprint_bytes,
         .resident_bytes = one->resident_bytes,
         .ending = one->ending,

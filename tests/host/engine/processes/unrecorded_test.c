@@ -39,6 +39,27 @@ static uint64_t told(const struct ml_unrecorded_table *table) {
     return count;
 }
 
+START_TEST(an_exec_and_a_reason_change_what_it_is_and_nothing_else_does) {
+    static const struct {
+        enum ml_unrecorded_kind kind, after_exec, after_reason;
+    } cases[] = {
+        {ML_UNRECORDED_FORK, ML_UNRECORDED_PROGRAM, ML_UNRECORDED_FORK},
+        {ML_UNRECORDED_IDLE_FORK, ML_UNRECORDED_PROGRAM, ML_UNRECORDED_LOST_FORK},
+        {ML_UNRECORDED_LOST_FORK, ML_UNRECORDED_LOST_FORK, ML_UNRECORDED_LOST_FORK},
+        {ML_UNRECORDED_PROGRAM, ML_UNRECORDED_PROGRAM, ML_UNRECORDED_TOLD_PROGRAM},
+        {ML_UNRECORDED_TOLD_PROGRAM, ML_UNRECORDED_TOLD_PROGRAM, ML_UNRECORDED_TOLD_PROGRAM},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ml_unrecorded made = {.kind = cases[i].kind};
+        struct ml_unrecorded told = {.kind = cases[i].kind};
+        ml_unrecorded_set_kind(&made, ML_UNRECORDED_EXEC);
+        ml_unrecorded_set_kind(&told, ML_UNRECORDED_TELL);
+        ck_assert_int_eq(made.kind, cases[i].after_exec);
+        ck_assert_int_eq(told.kind, cases[i].after_reason);
+    }
+}
+END_TEST
+
 START_TEST(ids_are_those_of_no_member_and_never_come_back) {
     struct ml_unrecorded_table table;
     ml_unrecorded_init(&table);
@@ -153,6 +174,7 @@ END_TEST
 int main(void) {
     TCase *tcase = tcase_create("unrecorded");
     tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, an_exec_and_a_reason_change_what_it_is_and_nothing_else_does);
     tcase_add_test(tcase, ids_are_those_of_no_member_and_never_come_back);
     tcase_add_test(tcase, a_pid_that_comes_back_is_another_process);
     tcase_add_test(tcase, a_hundred_thousand_short_ones_are_folded_and_none_is_forgotten);
