@@ -84,7 +84,7 @@ enum ml_status ml_answer_figures(const struct ml_answer_scene *scene, const stru
         at++;
     }
     const struct ml_totals tree = ml_session_totals(scene->session);
-    const struct ml_left left = ml_session_left(scene->session);
+    const struct ml_amount left = ml_session_left(scene->session);
     const struct memlog_service_figures_reply reply = {
         .tree = totals_of(&tree),
         .clients = {.items = clients, .count = at},

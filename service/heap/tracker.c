@@ -445,12 +445,10 @@ void ml_tracker_enter(struct ml_tracker *tracker, uint64_t ticks) {
 
 void ml_tracker_forget(struct ml_tracker *tracker, uint64_t ticks) {
     struct ml_tree *tree = tracker->tree;
-    uint64_t bytes = 0;
-    uint64_t blocks = 0;
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
-        ml_tracker_tree_share(tracker, &tracker->cells.cells[i], &bytes, &blocks);
-        tree->peak_bytes -= bytes;
-        tree->peak_blocks -= blocks;
+        const struct ml_amount share = ml_tracker_tree_share(tracker, &tracker->cells.cells[i]);
+        tree->peak_bytes -= share.bytes;
+        tree->peak_blocks -= share.blocks;
     }
     ml_tracker_leave(tracker);
     ml_tree_note(tree, ticks); /* the others may hold more now than they did then */

@@ -54,7 +54,7 @@ struct ml_tracker {
     bool in_tree;             /* counted in tree->live_* */
     uint64_t left_epoch;      /* tree->epoch when it left last */
     /* What the process held at the tree's peak of tree_epoch. */
-    uint64_t held_bytes, held_blocks;
+    struct ml_amount held;
     uint64_t absent_epoch; /* tree epochs up to here were reached without this process, which has
                               since returned; 0: none */
 };
@@ -174,23 +174,13 @@ void ml_tracker_forget(struct ml_tracker *tracker, uint64_t ticks);
 void ml_tracker_notice_late(struct ml_tracker *tracker, const struct ml_change_log *log);
 
 /* A cell's shares at the peaks of process and tree. */
-void ml_tracker_peak_share(
-    const struct ml_tracker *tracker,
-    const struct ml_cell *cell,
-    uint64_t *out_bytes,
-    uint64_t *out_blocks
-);
-void ml_tracker_tree_share(
-    const struct ml_tracker *tracker,
-    const struct ml_cell *cell,
-    uint64_t *out_bytes,
-    uint64_t *out_blocks
-);
+struct ml_amount
+ml_tracker_peak_share(const struct ml_tracker *tracker, const struct ml_cell *cell);
+struct ml_amount
+ml_tracker_tree_share(const struct ml_tracker *tracker, const struct ml_cell *cell);
 
 /* The process's own share at the tree's peak: the sum of its cells' shares. */
-void ml_tracker_tree_held(
-    const struct ml_tracker *tracker, uint64_t *out_bytes, uint64_t *out_blocks
-);
+struct ml_amount ml_tracker_tree_held(const struct ml_tracker *tracker);
 
 /* The variances of a cell's shares, as far as it has any. */
 struct ml_variance_pair

@@ -1,15 +1,15 @@
 /* The shares of a process's cells at its own peak and the tree's. */
 #include "service/heap/tracker_internal.h"
 
-void ml_tracker_peak_share(
-    const struct ml_tracker *tracker,
-    const struct ml_cell *cell,
-    uint64_t *out_bytes,
-    uint64_t *out_blocks
-) {
-    const bool kept = cell->mark >= tracker->peak_mark;
-    *out_bytes = kept ? cell->peak_bytes : cell->live_bytes;
-    *out_blocks = kept ? cell->peak_blocks : cell->live_blocks;
+static struct ml_amount live_of(const struct ml_cell *cell) {
+    return (struct ml_amount){cell->live_bytes, cell->live_blocks};
+}
+
+struct ml_amount
+ml_tracker_peak_share(const struct ml_tracker *tracker, const struct ml_cell *cell) {
+    return cell->mark >= tracker->peak_mark
+               ? (struct ml_amount){cell->peak_bytes, cell->peak_blocks}
+               : live_of(cell);
 }
 
 /* Whether the tree's peak was reached while this process was not in its sum. */
@@ -19,30 +19,25 @@ static bool absent_at_peak(const struct ml_tracker *tracker) {
                                   tracker->absent_epoch == tracker->tree->epoch;
 }
 
-void ml_tracker_tree_share(
-    const struct ml_tracker *tracker,
-    const struct ml_cell *cell,
-    uint64_t *out_bytes,
-    uint64_t *out_blocks
-) {
-    const bool absent = absent_at_peak(tracker);
-    const bool kept =
-        tracker->tree_epoch == tracker->tree->epoch && cell->mark >= tracker->tree_mark;
-    *out_bytes = kept ? cell->tree_bytes : absent ? 0 : cell->live_bytes;
-    *out_blocks = kept ? cell->tree_blocks : absent ? 0 : cell->live_blocks;
+struct ml_amount
+ml_tracker_tree_share(const struct ml_tracker *tracker, const struct ml_cell *cell) {
+    if (tracker->tree_epoch == tracker->tree->epoch && cell->mark >= tracker->tree_mark) {
+        return (struct ml_amount){cell->tree_bytes, cell->tree_blocks};
+    }
+    return absent_at_peak(tracker) ? (struct ml_amount){0} : live_of(cell);
 }
 
-void ml_tracker_tree_held(
-    const struct ml_tracker *tracker, uint64_t *out_bytes, uint64_t *out_blocks
-) {
-    const bool kept = tracker->tree_epoch == tracker->tree->epoch;
-    const bool absent = absent_at_peak(tracker);
-    *out_bytes = kept ? tracker->held_bytes : absent ? 0 : tracker->totals.live_bytes;
-    *out_blocks = kept ? tracker->held_blocks : absent ? 0 : tracker->totals.live_blocks;
+struct ml_amount ml_tracker_tree_held(const struct ml_tracker *tracker) {
+    const struct ml_totals *totals = &tracker->totals;
+    if (tracker->tree_epoch == tracker->tree->epoch) {
+        return tracker->held;
+    }
+    return absent_at_peak(tracker) ? (struct ml_amount){0}
+                                   : (struct ml_amount){totals->live_bytes, totals->live_blocks};
 }
 
 void ml_tracker_notice_tree(struct ml_tracker *tracker) {
-    ml_tracker_tree_held(tracker, &tracker->held_bytes, &tracker->held_blocks);
+    tracker->held = ml_tracker_tree_held(tracker);
     tracker->tree_epoch = tracker->tree->epoch;
     tracker->tree_mark = ++tracker->mark;
 }
@@ -62,8 +57,8 @@ void ml_tracker_notice_late(struct ml_tracker *tracker, const struct ml_change_l
             cell->tree_blocks = cell->live_blocks;
             cell->mark = tracker->mark;
         }
-        tracker->held_bytes -= (uint64_t)change->bytes;
-        tracker->held_blocks -= (uint64_t)(int64_t)change->blocks;
+        tracker->held.bytes -= (uint64_t)change->bytes;
+        tracker->held.blocks -= (uint64_t)(int64_t)change->blocks;
         cell->tree_bytes -= (uint64_t)change->bytes;
         cell->tree_blocks -= (uint64_t)(int64_t)change->blocks;
     }

@@ -96,10 +96,8 @@ static uint64_t
 peak_share_of(const struct ml_timeline_stack *stack, const struct ml_tracker *tracker) {
     uint64_t share_bytes = 0;
     for (uint32_t i = 0; i < stack->cells_count; i++) {
-        uint64_t bytes = 0;
-        uint64_t blocks = 0;
-        ml_tracker_peak_share(tracker, &tracker->cells.cells[stack->cells[i]], &bytes, &blocks);
-        share_bytes += bytes;
+        const struct ml_cell *cell = &tracker->cells.cells[stack->cells[i]];
+        share_bytes += ml_tracker_peak_share(tracker, cell).bytes;
     }
     return share_bytes;
 }
@@ -145,11 +143,8 @@ static uint32_t find_largest(
     uint32_t count = 0;
     for (uint32_t i = 0; nodes != NULL && i < cells->count; i++) {
         struct candidate *node = &nodes[ml_cell_node(cells->cells[i].key)];
-        uint64_t peak_bytes = 0;
-        uint64_t peak_blocks = 0;
-        if (is_new_peak) {
-            ml_tracker_peak_share(tracker, &cells->cells[i], &peak_bytes, &peak_blocks);
-        }
+        const uint64_t peak_bytes =
+            is_new_peak ? ml_tracker_peak_share(tracker, &cells->cells[i]).bytes : 0;
         const uint64_t live_bytes = cells->cells[i].live_bytes;
         node->live_bytes += live_bytes > peak_bytes ? live_bytes : peak_bytes;
         if (node->node == 0) {

@@ -152,7 +152,6 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->guard_sampling_bytes = 0;
     client->drop_told = false;
     client->over_quota = false;
-    client->started = false;
     client->sampling = (struct ml_sampling_log){.longest_bytes = client->setup.sampling_bytes};
     client->expected_count = 0;
     client->known_ticks = 0;

@@ -137,7 +137,7 @@ static void apply_reaped(const struct ml_client *client, uint64_t pid) {
     struct ml_client *child = client->first_child;
     while (child != NULL) {
         struct ml_client *next = child->next_sibling;
-        if (child->started && child->start_pid == pid) {
+        if (child->sampling.begun && child->start_pid == pid) {
             ml_client_left(child);
         }
         child = next;
@@ -425,7 +425,7 @@ void ml_client_inherit(struct ml_client *client) {
     if (serial == 0) {
         serial = client->start_serial;
     }
-    if (serial == 0 && !client->started && client->phase == ML_CLIENT_RUNNING) {
+    if (serial == 0 && !client->sampling.begun && client->phase == ML_CLIENT_RUNNING) {
         return; /* its first record may still name one */
     }
     if (serial != 0) {

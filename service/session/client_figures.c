@@ -130,11 +130,9 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
 
 /* What it is to the tree. */
 static void put_tree(const struct ml_client *client, struct ml_client_figures *out_figures) {
-    ml_tracker_tree_held(
-        &client->tracker,
-        &out_figures->held_at_tree_peak_bytes,
-        &out_figures->held_at_tree_peak_blocks
-    );
+    const struct ml_amount held = ml_tracker_tree_held(&client->tracker);
+    out_figures->held_at_tree_peak_bytes = held.bytes;
+    out_figures->held_at_tree_peak_blocks = held.blocks;
     out_figures->left_tree = !client->tracker.in_tree;
 }
 

@@ -57,10 +57,9 @@ struct ml_client {
     enum ml_client_phase phase;
     enum ml_leaving leaving;
     enum ml_status lost;
-    bool started; /* its START record has come */
+    struct ml_sampling_log sampling; /* begun: its START record has come, with the next two */
     uint32_t start_pid;
     uint64_t start_serial;
-    struct ml_sampling_log sampling;
 
     struct ml_budget budget; /* its part of the session's: everything below takes from it */
     bool over_quota;         /* it has used that up, and paid for it */

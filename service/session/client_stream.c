@@ -79,13 +79,12 @@ push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event
 }
 
 static enum ml_status take_start(struct ml_client *client, const struct ml_event_start *start) {
-    if (client->started) {
+    if (client->sampling.begun) {
         /* Again: in the chunk behind one that was dropped, and whose start was in staging. */
         const bool again =
             client->start_pid == start->pid && client->start_serial == start->fork_serial;
         return again ? ML_OK : ML_PEER_STATE;
     }
-    client->started = true;
     client->start_pid = start->pid;
     client->start_serial = start->fork_serial;
     ml_sampling_log_begin(&client->sampling, start->ticks, start->sampling_bytes);

@@ -43,10 +43,7 @@ struct ml_totals ml_session_totals(const struct ml_session *session);
 
 /* What processes held when they left the tree: at their end, or when their recording was stopped.
  */
-struct ml_left {
-    uint64_t bytes, blocks;
-};
-struct ml_left ml_session_left(const struct ml_session *session);
+struct ml_amount ml_session_left(const struct ml_session *session);
 
 /* What is live at each of its stack nodes, by id; [0] is what has no stack. An array of *out_count,
  * for the caller to free. NULL when there is no memory. */

@@ -93,18 +93,10 @@ node_like(struct ml_fold_tables *tables, const struct ml_stored_node *like, uint
 
 /* ---- modules and strings */
 
-/* One behind the last id that is used. */
-static uint32_t modules_used(const struct ml_stack_store *stacks) {
-    uint32_t end = stacks->modules_end;
-    while (end > 1 && stacks->modules[end - 1] == NULL) {
-        end--;
-    }
-    return end > 1 ? end : 1;
-}
-
-static uint32_t strings_used(const struct ml_stack_store *stacks) {
-    uint32_t end = stacks->strings_end;
-    while (end > 1 && stacks->strings[end - 1] == NULL) {
+/* One behind the last id of a table of pointers that is used. */
+static uint32_t ids_used(const void *table, uint32_t end) {
+    void *const *const entries = table;
+    while (end > 1 && entries[end - 1] == NULL) {
         end--;
     }
     return end > 1 ? end : 1;
@@ -138,7 +130,7 @@ static enum ml_status module_like(
         wanted.path = (const uint8_t *)main_path;
         wanted.path_bytes = (uint32_t)strlen(main_path);
     }
-    const uint32_t end = modules_used(tables->stacks);
+    const uint32_t end = ids_used(tables->stacks->modules, tables->stacks->modules_end);
     for (uint32_t id = 1; id < end; id++) {
         if (is_module(tables->stacks->modules[id], &wanted)) {
             *out_id = id;
@@ -168,7 +160,7 @@ static enum ml_status module_like(
 static enum ml_status string_like(
     struct ml_fold_tables *tables, const struct ml_stored_string *string, uint32_t *out_id
 ) {
-    const uint32_t end = strings_used(tables->stacks);
+    const uint32_t end = ids_used(tables->stacks->strings, tables->stacks->strings_end);
     for (uint32_t id = 1; id < end; id++) {
         const struct ml_stored_string *known = tables->stacks->strings[id];
         if (known != NULL && known->count_bytes == string->count_bytes &&
@@ -338,8 +330,7 @@ static void begin_epoch(struct ml_tracker *own) {
     if (own->tree_epoch != own->tree->epoch) {
         own->tree_epoch = own->tree->epoch;
         own->tree_mark = ++own->mark;
-        own->held_bytes = 0;
-        own->held_blocks = 0;
+        own->held = (struct ml_amount){0};
     }
 }
 
@@ -367,18 +358,16 @@ static void add_cell(
     add_variances(own, own_index, tracker, index);
     struct ml_cell *sum = &own->cells.cells[own_index];
     const struct ml_cell *one = &tracker->cells.cells[index];
-    uint64_t bytes = 0;
-    uint64_t blocks = 0;
+    const struct ml_amount peak = ml_tracker_peak_share(tracker, one);
+    const struct ml_amount tree = ml_tracker_tree_share(tracker, one);
     if (sum->mark < own->tree_mark) {
         sum->tree_bytes = 0;
         sum->tree_blocks = 0;
     }
-    ml_tracker_tree_share(tracker, one, &bytes, &blocks);
-    sum->tree_bytes += bytes;
-    sum->tree_blocks += blocks;
-    ml_tracker_peak_share(tracker, one, &bytes, &blocks);
-    sum->peak_bytes += bytes;
-    sum->peak_blocks += blocks;
+    sum->tree_bytes += tree.bytes;
+    sum->tree_blocks += tree.blocks;
+    sum->peak_bytes += peak.bytes;
+    sum->peak_blocks += peak.blocks;
     sum->live_bytes += one->live_bytes;
     sum->live_blocks += one->live_blocks;
     ml_add_saturating(&sum->total_bytes, one->total_bytes);
@@ -396,26 +385,20 @@ static void add_totals(struct ml_tracker *own, const struct ml_tracker *tracker)
     sum->peak_blocks += one->peak_blocks;
     ml_add_saturating(&sum->total_bytes, one->total_bytes);
     ml_add_saturating(&sum->total_blocks, one->total_blocks);
-    uint64_t held_bytes = 0;
-    uint64_t held_blocks = 0;
-    ml_tracker_tree_held(tracker, &held_bytes, &held_blocks);
-    own->held_bytes += held_bytes;
-    own->held_blocks += held_blocks;
+    const struct ml_amount held = ml_tracker_tree_held(tracker);
+    own->held.bytes += held.bytes;
+    own->held.blocks += held.blocks;
 }
 
 /* ---- the whole */
 
 /* From lazily kept shares to sums: each cell says its own. */
 static void settle_shares(struct ml_tracker *tracker) {
-    uint64_t held_bytes = 0;
-    uint64_t held_blocks = 0;
-    ml_tracker_tree_held(tracker, &held_bytes, &held_blocks);
-    tracker->held_bytes = held_bytes;
-    tracker->held_blocks = held_blocks;
+    tracker->held = ml_tracker_tree_held(tracker);
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
         struct ml_cell *cell = &tracker->cells.cells[i];
-        uint64_t bytes = 0;
-        uint64_t blocks = 0;
+        const struct ml_amount peak_share = ml_tracker_peak_share(tracker, cell);
+        const struct ml_amount tree_share = ml_tracker_tree_share(tracker, cell);
         struct ml_cell_variances *own = ml_variances_of(&tracker->variances, i);
         if (own != NULL) {
             const struct ml_variance_pair peak = ml_tracker_peak_variance(tracker, i);
@@ -423,14 +406,10 @@ static void settle_shares(struct ml_tracker *tracker) {
             own->peak = peak;
             own->tree = tree;
         }
-        ml_tracker_tree_share(tracker, cell, &bytes, &blocks);
-        uint64_t peak_bytes = 0;
-        uint64_t peak_blocks = 0;
-        ml_tracker_peak_share(tracker, cell, &peak_bytes, &peak_blocks);
-        cell->tree_bytes = bytes;
-        cell->tree_blocks = blocks;
-        cell->peak_bytes = peak_bytes;
-        cell->peak_blocks = peak_blocks;
+        cell->tree_bytes = tree_share.bytes;
+        cell->tree_blocks = tree_share.blocks;
+        cell->peak_bytes = peak_share.bytes;
+        cell->peak_blocks = peak_share.blocks;
     }
     tracker->tree_epoch = tracker->tree->epoch;
     tracker->tree_mark = ++tracker->mark;

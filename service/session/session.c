@@ -359,8 +359,8 @@ struct ml_totals ml_session_totals(const struct ml_session *session) {
     return sum;
 }
 
-struct ml_left ml_session_left(const struct ml_session *session) {
-    struct ml_left sum = {0};
+struct ml_amount ml_session_left(const struct ml_session *session) {
+    struct ml_amount sum = {0};
     for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
         if (!client->tracker.in_tree) {
             sum.bytes += client->tracker.totals.live_bytes; /* bounded each: ML_LIVE_MAX_BYTES */

@@ -191,7 +191,7 @@ enum ml_status ml_session_begin_snapshot(
     if (snapshot == NULL) {
         return ML_ENV_MEMORY;
     }
-    const struct ml_left left = ml_session_left(session);
+    const struct ml_amount left = ml_session_left(session);
     *snapshot = (struct ml_snapshot){
         .run_start = session->start,
         .tree = ml_session_totals(session),

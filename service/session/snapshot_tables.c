@@ -238,8 +238,12 @@ static bool copy_cells(struct copying *copying) {
         copy->own.live_blocks = cell->live_blocks;
         copy->own.total_bytes = cell->total_bytes;
         copy->own.total_blocks = cell->total_blocks;
-        ml_tracker_peak_share(tracker, cell, &copy->own.peak_bytes, &copy->own.peak_blocks);
-        ml_tracker_tree_share(tracker, cell, &copy->tree_peak_bytes, &copy->tree_peak_blocks);
+        const struct ml_amount peak = ml_tracker_peak_share(tracker, cell);
+        const struct ml_amount tree = ml_tracker_tree_share(tracker, cell);
+        copy->own.peak_bytes = peak.bytes;
+        copy->own.peak_blocks = peak.blocks;
+        copy->tree_peak_bytes = tree.bytes;
+        copy->tree_peak_blocks = tree.blocks;
         copy->temporary_blocks = cell->temporary_blocks;
         copy_errors(tracker, i, copy);
         step(copying);

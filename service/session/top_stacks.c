@@ -19,9 +19,8 @@ static bool is_larger(const struct ml_tracker *tracker, uint32_t a, uint32_t b) 
     uint64_t most[2];
     for (int i = 0; i < 2; i++) {
         const struct ml_cell *cell = &cells[i == 0 ? a : b];
-        uint64_t blocks = 0;
-        ml_tracker_peak_share(tracker, cell, &most[i], &blocks);
-        most[i] = cell->live_bytes > most[i] ? cell->live_bytes : most[i];
+        const uint64_t peak_bytes = ml_tracker_peak_share(tracker, cell).bytes;
+        most[i] = cell->live_bytes > peak_bytes ? cell->live_bytes : peak_bytes;
     }
     return most[0] != most[1] ? most[0] > most[1] : cells[a].total_bytes > cells[b].total_bytes;
 }

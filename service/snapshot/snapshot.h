@@ -23,6 +23,11 @@ struct ml_totals {
     uint64_t total_bytes, total_blocks;
 };
 
+/* What is held, of one thing. */
+struct ml_amount {
+    uint64_t bytes, blocks;
+};
+
 /* One moment: by the stream's clock, and by the kernel's. */
 struct ml_timestamp {
     uint64_t ticks;

@@ -37,11 +37,9 @@ bool ml_tracker_check(const struct ml_tracker *tracker, bool has_blocks) {
     struct ml_totals sum = {0};
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
         const struct ml_cell *cell = &tracker->cells.cells[i];
-        uint64_t bytes = 0;
-        uint64_t blocks = 0;
-        ml_tracker_peak_share(tracker, cell, &bytes, &blocks);
-        sum.peak_bytes += bytes;
-        sum.peak_blocks += blocks;
+        const struct ml_amount peak = ml_tracker_peak_share(tracker, cell);
+        sum.peak_bytes += peak.bytes;
+        sum.peak_blocks += peak.blocks;
         sum.live_bytes += cell->live_bytes;
         sum.live_blocks += cell->live_blocks;
         ml_add_saturating(&sum.total_bytes, cell->total_bytes);

@@ -5,19 +5,15 @@
 
 /* Its share at the tree's peak, and its cells' shares: the same? */
 static bool holds_what_its_cells_held(const struct ml_tracker *tracker, struct ml_tree *sum) {
-    uint64_t left_bytes = 0;
-    uint64_t left_blocks = 0;
-    ml_tracker_tree_held(tracker, &left_bytes, &left_blocks);
+    struct ml_amount left = ml_tracker_tree_held(tracker);
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
-        uint64_t bytes = 0;
-        uint64_t blocks = 0;
-        ml_tracker_tree_share(tracker, &tracker->cells.cells[i], &bytes, &blocks);
-        sum->peak_bytes += bytes;
-        sum->peak_blocks += blocks;
-        left_bytes -= bytes;
-        left_blocks -= blocks;
+        const struct ml_amount share = ml_tracker_tree_share(tracker, &tracker->cells.cells[i]);
+        sum->peak_bytes += share.bytes;
+        sum->peak_blocks += share.blocks;
+        left.bytes -= share.bytes;
+        left.blocks -= share.blocks;
     }
-    return left_bytes == 0 && left_blocks == 0;
+    return left.bytes == 0 && left.blocks == 0;
 }
 
 bool ml_session_check(const struct ml_session *session) {
