@@ -1,7 +1,7 @@
 /* The answers to requests: a dump written, figures counted. Room: service. Context: one thread.
  *
- * One rule: clients that were not read up to now are named in the answer as incomplete; they are
- * not held against anybody later. */
+ * One rule: a client that was not read up to the request's moment is marked incomplete in its
+ * answer. Later answers do not remember it. */
 #ifndef MEMLOG_SERVICE_CONTROL_ANSWER_H
 #define MEMLOG_SERVICE_CONTROL_ANSWER_H
 
@@ -14,25 +14,25 @@
 struct ml_answer_scene {
     struct ml_session *session;
     struct ml_readers *readers;
-    uint64_t target_ticks; /* everybody should be read up to here */
+    uint64_t target_ticks; /* every client should be read up to this moment */
     const char *sandbox_missing;
     struct ml_triggers *triggers; /* NULL: none */
 };
 
-/* Write the dump and say how it went. Pipes go on being drained meanwhile.
+/* Write the dump and answer how it went. Pipes are drained meanwhile.
  *
- * Errors: of the answer's sending; trouble with the dump is part of the answer. */
+ * Errors: those of sending the answer. Trouble with the dump is part of the answer. */
 ML_NODISCARD enum ml_status ml_answer_dump(
     const struct ml_answer_scene *scene,
     const struct ml_call *call,
     const struct memlog_service_dump_request *request
 );
 
-/* Errors: of the answer's sending; ML_ENV_MEMORY. */
+/* Errors: those of sending the answer; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_answer_figures(const struct ml_answer_scene *scene, const struct ml_call *call);
 
-/* Let the triggers decide. Errors: of the answer's sending; ML_ENV_MEMORY. */
+/* Let the triggers decide. Errors: those of sending the answer; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_answer_observe(
     const struct ml_answer_scene *scene,
     const struct ml_call *call,

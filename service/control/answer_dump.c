@@ -12,20 +12,20 @@
 
 enum { TROUBLE_BYTES = 512 };
 
-/* A file's sink that lets the clients' pipes run on. */
+/* A sink that writes the file and drains the pipes. */
 struct draining_sink {
     struct ml_dump_sink file;
     struct ml_readers *readers;
     int error; /* errno of the write that failed */
 };
 
-/* The snapshot is a copy: reading on does not touch it. */
+/* The snapshot is a copy, so reading on does not change it. */
 static void drain(void *context) {
     struct draining_sink *sink = context;
     ml_readers_drain(sink->readers);
 }
 
-/* While it becomes one, nothing may change. */
+/* While the snapshot is copied nothing may be applied. */
 static void empty(void *context) {
     ml_readers_empty(context);
 }
@@ -41,7 +41,7 @@ static enum ml_status write_and_drain(void *context, const uint8_t *bytes, size_
     return ML_OK;
 }
 
-/* Mark who was not read in time; answers how many. */
+/* Mark the clients that were not read in time. Returns how many. */
 static uint32_t mark_unread(struct ml_snapshot *snapshot, const struct ml_answer_scene *scene) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < snapshot->processes_count; i++) {
@@ -55,8 +55,8 @@ static uint32_t mark_unread(struct ml_snapshot *snapshot, const struct ml_answer
     return count;
 }
 
-/* All of it, pipes being emptied meanwhile; who was not read up to the moment when it was begun is
- * marked. */
+/* Take the snapshot, and empty the pipes meanwhile. Clients that were not read up to the moment of
+ * its beginning are marked. */
 static enum ml_status take_snapshot(
     const struct ml_answer_scene *scene,
     const struct memlog_service_dump_order *order,
@@ -97,7 +97,7 @@ enum ml_status ml_answer_dump(
     uint32_t unread = 0;
     enum ml_status status = take_snapshot(scene, &request->order, &snapshot, &unread);
     if (status == ML_OK) {
-        (void)!ml_snapshot_uncover(snapshot); /* without memory it is not said */
+        (void)!ml_snapshot_uncover(snapshot); /* without memory the line is missing */
         struct draining_sink draining = {
             .file = ml_dump_sink_over(&request->file), .readers = scene->readers};
         const struct ml_dump_sink sink = {

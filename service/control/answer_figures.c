@@ -17,7 +17,7 @@ static struct memlog_service_totals totals_of(const struct ml_totals *totals) {
       .total_blocks = totals->total_blocks};
 }
 
-/* What is not static or the client's own, kept until the answer is sent. */
+/* Texts that are neither static nor the client's, kept until the answer is sent. */
 struct texts {
     char unseen[ML_COVERAGE_UNSEEN_BYTES];
 };

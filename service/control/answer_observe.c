@@ -13,7 +13,7 @@ static uint64_t *live_by_node(void *context, uint32_t id, uint32_t *out_count) {
     return client == NULL ? NULL : ml_client_live_by_node(client, out_count);
 }
 
-/* Who of several holds most. */
+/* The process that holds most. */
 struct largest {
     uint32_t id; /* 0: nobody */
     uint64_t live_bytes;
@@ -27,7 +27,7 @@ static void consider(struct largest *largest, const struct ml_client *client) {
     }
 }
 
-/* Of all that run. */
+/* Of all running processes. */
 static uint32_t largest_of_all(struct ml_session *session) {
     struct largest largest = {.id = 0};
     for (struct ml_client *client = ml_session_next(session, NULL); client != NULL;
@@ -37,7 +37,7 @@ static uint32_t largest_of_all(struct ml_session *session) {
     return largest.id;
 }
 
-/* Of those that count into a memory. */
+/* Of the processes in a memory. */
 static uint32_t
 largest_in(struct ml_session *session, const struct memlog_service_uint32_array *ids) {
     struct largest largest = {.id = 0};
@@ -71,7 +71,7 @@ static void collect_memories(
     }
 }
 
-/* Who is in the observation and known here. */
+/* The observed processes that the session knows. */
 static size_t collect_processes(
     struct ml_session *session,
     const struct memlog_service_observation *observation,
@@ -82,7 +82,7 @@ static size_t collect_processes(
         const struct memlog_service_observed_process *observed = &observation->processes.items[i];
         const struct ml_client *client = ml_session_find(session, observed->id);
         if (client == NULL) {
-            continue; /* refused, or never heard of: on_update_process */
+            continue; /* refused or unknown: see on_update_process */
         }
         const struct ml_client_face face = ml_client_face(client);
         const struct ml_totals totals = ml_client_figures(client).totals;

@@ -40,13 +40,14 @@ static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
          [MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS] = CONNECTION_SERVING},
 };
 
-/* While somebody waits for an answer: soon again, as most threads that were between stamp and
- * publishing are behind it at once, then at the pace that ML_SESSION_BUSY_ROUNDS counts on. */
+/* Intervals of rounds while a request waits. The first is short: most threads that have stamped an
+ * event publish it at once. They grow to the interval that ML_SESSION_BUSY_ROUNDS counts on. */
 static const double soon_interval_s = 0.001;
 static const double waiting_interval_s = 0.01;
 
-/* A thread preempted between stamp and publishing waits for its turn on a loaded machine: 50
- * threads on a core at 4 ms each. Longer than that it was stopped, or left the place. */
+/* A thread that is preempted between stamp and publishing waits for its turn: on a loaded machine
+ * behind 50 threads of 4 ms each. One that takes longer was stopped, or left the event
+ * unfinished. */
 static const uint64_t patience_ns = 200000000;
 
 struct ml_connection {
@@ -65,7 +66,7 @@ struct ml_connection {
     struct ml_triggers *triggers;
 };
 
-/* The connection has ended, by the host or by us: say why (the first reason counts), stop. */
+/* End the connection and the loop. The first reason stays. */
 static void
 close_connection(struct ml_connection *connection, enum ml_status status, uint32_t method) {
     if (connection->state == CONNECTION_CLOSED) {
@@ -76,7 +77,7 @@ close_connection(struct ml_connection *connection, enum ml_status status, uint32
     ev_break(connection->options.loop, EVBREAK_ALL);
 }
 
-/* In front of every handler: whether the message may come now. If not, the channel ends the
+/* Called before every handler: does the state permit the message? If not, the channel ends the
  * connection and closes what the message carried. */
 static enum ml_status
 dispatch(const void *handlers, void *context, const struct ml_call *call, const void *request) {
@@ -90,14 +91,14 @@ dispatch(const void *handlers, void *context, const struct ml_call *call, const 
     return memlog_service_service_interface.dispatch(handlers, context, call, request);
 }
 
-/* A bug of our own: nothing that follows would be true. */
+/* After a bug of the service's own no figure would be true. */
 static void abort_on_bug(enum ml_status status) {
     if (ml_status_family(status) == ML_FAMILY_BUG) {
         abort();
     }
 }
 
-/* An answer that could not be sent, a request that could not be taken on. */
+/* Ends the connection if an answer could not be sent, or a request not be taken on. */
 static void
 check(struct ml_connection *connection, const struct ml_call *call, enum ml_status status) {
     abort_on_bug(status);
@@ -110,7 +111,7 @@ static void on_lost(void *context, uint32_t id, const char *reason) {
     struct ml_connection *connection = context;
     const struct memlog_service_client_lost_request lost = {
         .id = id, .reason = ml_string_cut(reason, MEMLOG_SERVICE_CLIENT_LOST_REQUEST_REASON_LIMIT)};
-    /* A host that does not read has ended or will: its end is seen by the loop. */
+    /* An error means that the host does not read: it is gone or will be. The loop sees its end. */
     abort_on_bug(memlog_service_client_lost(ml_channel_port(connection->channel), &lost));
 }
 
@@ -203,8 +204,8 @@ static void on_configure(
     check(connection, call, status);
 }
 
-/* Take the client's descriptors, unless there would be too few left for the next message: one that
- * finds no room for what it carries ends the connection, and with it everybody's profile. */
+/* Take the client's descriptors, if enough numbers are left for the next message. A message whose
+ * descriptors find no room would end the connection, and with it every profile. */
 static enum ml_status read_client(
     struct ml_connection *connection,
     struct ml_client *client,
@@ -257,7 +258,7 @@ static void on_add_client(
         status = read_client(connection, client, request);
     }
     if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {
-        check(connection, call, status); /* an id twice: the host is confused */
+        check(connection, call, status); /* the same id twice: the host is wrong */
     } else if (status != ML_OK) {
         const char *reason = status == ML_PEER_LIMIT ? "more processes at once than can be read"
                                                      : ml_status_text(status);
@@ -276,7 +277,7 @@ static void on_update_process(
     (void)call;
     struct ml_connection *connection = context;
     struct ml_client *client = ml_session_find(connection->session, request->facts.id);
-    /* Unknown: it was refused, which the host may not have heard of yet. */
+    /* An unknown client was refused. The host may not have heard of that yet. */
     if (client != NULL) {
         ml_client_describe(client, &request->facts);
     }
@@ -295,8 +296,8 @@ static void on_end_client(
         .signal = request->end.signal,
         .end = ml_timestamp_of(&request->end.end)};
     if (ml_readers_end(connection->readers, request->end.id, &end) == ML_ENV_MISSING) {
-        /* Never read, for want of memory; or unknown as in on_update_process; or ended already,
-         * which the session knows. */
+        /* It was never read for want of memory, or is unknown as in on_update_process, or has ended
+         * already. The session knows which. */
         struct ml_client *client = ml_session_find(connection->session, request->end.id);
         if (client != NULL) {
             (void)!ml_client_ended(client, &end);
@@ -304,7 +305,7 @@ static void on_end_client(
     }
 }
 
-/* A request that is answered after a round. False: it was not taken on. */
+/* Queue a request that is answered after a round. False: it was not queued. */
 static bool take_on(
     struct ml_connection *connection,
     const struct ml_call *call,

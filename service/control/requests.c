@@ -7,9 +7,9 @@
 #include "service/control/answer.h"
 
 enum {
-    /* Far more than a host that waits for its answers has under way. */
+    /* Far more than the requests of a host that waits for its answers. */
     REQUESTS_MAX = 256,
-    /* Figures carry no deadline of their own: a page that asks twice a second must not pile up. */
+    /* Figures have no deadline of their own. A page that asks twice a second must not pile up. */
     FIGURES_DEADLINE_MS = 200
 };
 
@@ -24,9 +24,9 @@ struct request {
 struct ml_requests {
     struct ml_requests_options options;
     struct request *first;
-    struct request **last; /* where the next one is hung in */
+    struct request **last; /* where the next one is linked */
     uint32_t count;
-    bool serving; /* a dump lets rounds happen while it is written */
+    bool serving; /* rounds go on while a dump is written */
 };
 
 struct ml_requests *ml_requests_new(const struct ml_requests_options *options) {
@@ -57,7 +57,7 @@ static uint32_t deadline_ms_of(uint32_t method, const void *message) {
     }
 }
 
-/* Everybody is read up to here before it is answered. */
+/* Every client is read up to this moment before the request is answered. */
 static uint64_t
 target_ticks_of(const struct ml_requests *requests, uint32_t method, const void *message) {
     const uint64_t now = ml_clock_ticks(requests->options.clock);
@@ -65,7 +65,7 @@ target_ticks_of(const struct ml_requests *requests, uint32_t method, const void 
         return now;
     }
     const uint64_t wanted = ((const struct memlog_service_dump_request *)message)->order.now.ticks;
-    return wanted < now ? wanted : now; /* a moment to come would only be waited for in vain */
+    return wanted < now ? wanted : now; /* a later moment would only delay the answer */
 }
 
 enum ml_status ml_requests_add(
@@ -144,7 +144,7 @@ void ml_requests_serve(
         }
         *at = request->next;
         requests->count--;
-        /* A host that cannot be answered is gone, or as good as: its end is seen by the loop. */
+        /* An error means that the host is gone or will be. The loop sees its end. */
         const enum ml_status status = answer(requests, request, readers, known);
         if (ml_status_family(status) == ML_FAMILY_BUG) {
             abort();

@@ -1,8 +1,8 @@
-/* What the host has asked for and waits for: dumps, figures, drains. Room: service. Context: one
- * thread, on its libev loop.
+/* Requests that wait for their answers: dumps, figures, drains, observations. Room: service.
+ * Context: one thread, on its libev loop.
  *
- * One rule: a request is answered once everybody is read up to its moment, and at its deadline in
- * any case; who was not read by then is named in the answer. */
+ * One rule: a request is answered once every client is read up to its moment, and at its deadline
+ * in any case. The answer names the clients that were not read by then. */
 #ifndef MEMLOG_SERVICE_CONTROL_REQUESTS_H
 #define MEMLOG_SERVICE_CONTROL_REQUESTS_H
 
@@ -40,12 +40,12 @@ ML_NODISCARD enum ml_status ml_requests_add(
     const void *message
 );
 
-/* A round is over: answer what can or must be answered. */
+/* Called after a round: answer the requests that can or must be answered. */
 void ml_requests_serve(
     struct ml_requests *requests, struct ml_readers *readers, uint64_t known_ticks
 );
 
-/* Whether any request waits: rounds are then made without pause. */
+/* Whether any request waits. Rounds then follow each other without a pause. */
 bool ml_requests_waiting(const struct ml_requests *requests);
 
 #endif

@@ -1,8 +1,8 @@
 /* What a process held at each of its forks, for its children. Room: service. Context: whoever works
  * on the client.
  *
- * One rule: a fork's serial finds its entry whichever comes first, the parent's FORK record or the
- * child; of very many forks the oldest are forgotten. */
+ * One rule: a fork is found by its serial, whether the parent's FORK record or the child comes
+ * first. Of very many forks the oldest are forgotten. */
 #ifndef MEMLOG_SERVICE_HISTORY_FORK_LOG_H
 #define MEMLOG_SERVICE_HISTORY_FORK_LOG_H
 
@@ -31,7 +31,7 @@ void ml_fork_log_fini(struct ml_fork_log *log);
 /* Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_fork_log_add(struct ml_fork_log *log, const struct ml_fork *fork);
 
-/* NULL if that fork is not known (yet, or any more). */
+/* NULL: that fork is not known yet, or forgotten. */
 const struct ml_fork *ml_fork_log_find(const struct ml_fork_log *log, uint64_t serial);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The figures of a slot, in this order; the last two with has_totals alone. */
+/* The figures of a slot in order; the last two only with has_totals. */
 enum { LEAST, MOST, LAST, TOTAL_BYTES, TOTAL_BLOCKS, VALUES };
 
 enum { NS_PER_MS = 1000000 };
@@ -39,7 +39,7 @@ void ml_series_fini(struct ml_series *series, struct ml_budget *budget) {
     *series = (struct ml_series){.shape = series->shape};
 }
 
-/* Room for one slot more, unless the ring is as long as it gets. */
+/* Make room for one more slot, unless the ring has its full length. */
 static void
 grow(struct ml_series *series, struct ml_series_level *level, struct ml_budget *budget) {
     if (level->count < level->capacity || level->capacity >= series->shape->slots ||
@@ -47,7 +47,7 @@ grow(struct ml_series *series, struct ml_series_level *level, struct ml_budget *
         return;
     }
     const uint32_t wanted = level->capacity == 0 ? ML_SERIES_LEAST_SLOTS : level->capacity * 2;
-    /* It has not gone round yet: the newest stands last. */
+    /* The ring has not wrapped around yet, so the newest slot is the last. */
     uint64_t *slots = ml_budget_resize(
         budget, level->slots, bytes_of(series, level->capacity), bytes_of(series, wanted)
     );
@@ -59,7 +59,7 @@ grow(struct ml_series *series, struct ml_series_level *level, struct ml_budget *
     level->capacity = wanted;
 }
 
-/* The next slot, which begins as the newest ended; NULL for the very first, with nothing in it. */
+/* The next slot, which begins with the figures at the end of the newest. NULL: there is no room. */
 static uint64_t *push(struct ml_series *series, unsigned number, struct ml_budget *budget) {
     struct ml_series_level *level = &series->levels[number];
     grow(series, level, budget);
@@ -87,7 +87,7 @@ static void merge(const struct ml_series *series, uint64_t *slot, const uint64_t
 static void
 move_to(struct ml_series *series, unsigned number, uint64_t index, struct ml_budget *budget);
 
-/* The newest slot is over: it goes into the level above. */
+/* The newest slot has ended: add it to the level above. */
 static void close_newest(struct ml_series *series, unsigned number, struct ml_budget *budget) {
     if (number + 1 == ML_SERIES_LEVELS) {
         return;
@@ -107,7 +107,7 @@ static void close_newest(struct ml_series *series, unsigned number, struct ml_bu
     }
 }
 
-/* Make the slot of that index the newest, those before it saying what the last one said. */
+/* Make the slot of that index the newest. Slots that are skipped repeat the last figures. */
 static void
 move_to(struct ml_series *series, unsigned number, uint64_t index, struct ml_budget *budget) {
     struct ml_series_level *level = &series->levels[number];
@@ -158,8 +158,8 @@ uint32_t ml_series_points_max(const struct ml_series *series) {
     return count;
 }
 
-/* Up to which index each level is told; below it the level above is. Answers how many levels are
- * told of. */
+/* From which index on each level is used; the level above covers what lies before. Returns the
+ * number of levels used. */
 static unsigned
 choose_levels(const struct ml_series *series, uint64_t from[static ML_SERIES_LEVELS]) {
     unsigned count = 0;
@@ -173,7 +173,7 @@ choose_levels(const struct ml_series *series, uint64_t from[static ML_SERIES_LEV
         if (has_all || !has_above) {
             break;
         }
-        /* The coarser slots end where this level begins. */
+        /* The coarser slots end where this level begins, so that is a multiple. */
         from[i] = (oldest + ML_SERIES_FACTOR - 1) / ML_SERIES_FACTOR * ML_SERIES_FACTOR;
     }
     return count;
@@ -185,7 +185,7 @@ static bool says_the_same(const struct ml_snapshot_point *a, const struct ml_sna
            b->total_blocks == a->total_blocks;
 }
 
-/* One more, unless it lies between two that say what it says. */
+/* Add a point. It replaces the last one if that lies between two that say the same. */
 static uint32_t
 add_point(struct ml_snapshot_point *points, uint32_t count, const struct ml_snapshot_point *point) {
     if (count > 1 && says_the_same(&points[count - 1], point) &&
@@ -199,11 +199,11 @@ add_point(struct ml_snapshot_point *points, uint32_t count, const struct ml_snap
 uint32_t ml_series_points(const struct ml_series *series, struct ml_snapshot_point *out_points) {
     uint64_t from[ML_SERIES_LEVELS] = {0};
     uint32_t count = 0;
-    const uint64_t noted_ms = series->last_ns / NS_PER_MS + 1; /* until just behind the last note */
+    const uint64_t noted_ms = series->last_ns / NS_PER_MS + 1; /* until just after the last note */
     const unsigned levels = choose_levels(series, from);
     for (unsigned i = levels; i-- > 0;) {
         const struct ml_series_level *level = &series->levels[i];
-        /* What is missing behind its newest, after a pause, said the same. */
+        /* After a pause the slots behind the newest are missing: they would say the same. */
         const uint64_t below = i == 0 ? UINT64_MAX : from[i - 1] / ML_SERIES_FACTOR;
         const uint64_t end = below <= level->newest ? below : level->newest + 1;
         for (uint64_t index = from[i]; index < end; index++) {

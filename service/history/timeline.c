@@ -54,7 +54,8 @@ static struct ml_timeline_stack *find_stack(struct ml_timeline_log *timeline, ui
     return NULL;
 }
 
-/* Another cell of that stack. Without memory it is left out: the series says less than there is. */
+/* Add a cell to the stack. Without memory it is left out, and the series shows less than there
+ * is. */
 static void add_cell(struct ml_timeline_stack *stack, struct ml_budget *budget, uint32_t number) {
     if (stack->cells_count == stack->cells_capacity) {
         const uint32_t wanted = stack->cells_capacity == 0 ? 4 : stack->cells_capacity * 2;
@@ -70,7 +71,7 @@ static void add_cell(struct ml_timeline_stack *stack, struct ml_budget *budget, 
     stack->cells[stack->cells_count++] = number;
 }
 
-/* Cells that have come since. */
+/* Add the cells that are new since the last note. */
 static void find_new_cells(
     struct ml_timeline_log *timeline, struct ml_budget *budget, const struct ml_cells *cells
 ) {
@@ -104,14 +105,14 @@ peak_share_of(const struct ml_timeline_stack *stack, const struct ml_tracker *tr
 
 /* ---- who is large */
 
-/* A stack that may enter. */
+/* A stack that may get a series. */
 struct candidate {
     uint32_t node;
-    bool is_new;         /* it has no cell from before the last look */
-    uint64_t live_bytes; /* now, or at a peak since the last look if that is more */
+    bool is_new;         /* all of its cells are newer than the last look */
+    uint64_t live_bytes; /* now, or at a new peak since the last look if that is more */
 };
 
-/* Keep the largest ML_TIMELINE_ENTERING, the largest first. */
+/* Keep the ML_TIMELINE_ENTERING largest, the largest first. */
 static uint32_t rank(struct candidate *largest, uint32_t count, const struct candidate *candidate) {
     if (count == ML_TIMELINE_ENTERING && largest[count - 1].live_bytes >= candidate->live_bytes) {
         return count;
@@ -148,7 +149,7 @@ static uint32_t find_largest(
         const uint64_t live_bytes = cells->cells[i].live_bytes;
         node->live_bytes += live_bytes > peak_bytes ? live_bytes : peak_bytes;
         if (node->node == 0) {
-            /* Cells stand in the order in which they came. */
+            /* Cells are in order of arrival. */
             node->is_new = i >= timeline->cells_looked && timeline->looked_ns != 0;
         }
         node->node = 1;
@@ -163,7 +164,7 @@ static uint32_t find_largest(
     return count;
 }
 
-/* A place for a stack that holds so much; NULL when all that are there hold about as much. */
+/* A place for a stack that holds so much. NULL: every present stack holds about as much. */
 static struct ml_timeline_stack *place_for(
     struct ml_timeline_log *timeline,
     struct ml_budget *budget,
@@ -212,7 +213,7 @@ static void enter(
     }
 }
 
-/* Look for the largest stacks anew. */
+/* Look for the largest stacks. */
 static void look(
     struct ml_timeline_log *timeline,
     struct ml_budget *budget,
@@ -265,7 +266,7 @@ static void note_stacks(
     timeline->stacks_ns = ns;
 }
 
-/* Whether it is time for its stacks. One that has just begun has none yet. */
+/* Whether its stacks are due. A process that has just begun has none yet. */
 static bool stacks_are_due(const struct ml_timeline_log *timeline, uint64_t ns, bool is_exact) {
     const uint64_t slot_ns = ml_timeline_stack_shape.slot_ns;
     return ns >= timeline->sums.first_ns + slot_ns && (timeline->is_stale || is_exact) &&
@@ -313,7 +314,7 @@ bool ml_timeline_copy_series(
         return false;
     }
     out_series->points_count = ml_series_points(series, out_series->points);
-    /* Most slots of a level are told by the one below: give back a quarter of it all. */
+    /* The level below covers most slots of a level, so a quarter of the room is free. */
     const size_t taken = out_series->points_count > 0 ? out_series->points_count : 1;
     struct ml_snapshot_point *points =
         realloc(out_series->points, taken * sizeof(*out_series->points));

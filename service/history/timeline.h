@@ -1,17 +1,17 @@
 /* Series of every process, of its largest stacks and of the tree: what held how much when. Room:
  * service. Context: the session's thread, between rounds.
  *
- * One rule: an event costs nothing here. Everything is read, by the caller's clock, from counters
- * that are kept anyway; a process that did nothing since is not looked at again.
+ * One rule: an event costs nothing here. All figures are read, at the caller's times, from counters
+ * that are kept anyway. A process without new events is not read again.
  *
- * A process's stacks, when it is a second old: those that hold most are looked for in its cells now
- * and then, the more seldom the more cells it has. Who is among the first ML_TIMELINE_ENTERING gets
- * a series; there is room for ML_TIMELINE_STACKS, and who holds least by then leaves for one that
- * holds an eighth more. What a stack held before its series begins is not known, unless the stack
- * itself is newer than the look before: then it begins there, with nothing.
+ * The stacks of a process are looked for in its cells once it is a second old, less often the more
+ * cells it has. The first ML_TIMELINE_ENTERING by live bytes get a series. There is room for
+ * ML_TIMELINE_STACKS; then a stack that holds an eighth more replaces the one that holds least.
+ * What a stack held before its series begins is not known, unless the stack is newer than the look
+ * before: then its series begins there, at zero.
  *
- * All of them together stay within ML_TIMELINE_MAX_BYTES. When that is reached the series of ended
- * processes go, those that ended first before others. */
+ * All series together stay within ML_TIMELINE_MAX_BYTES. At that bound the series of ended
+ * processes go, the earliest first. */
 #ifndef MEMLOG_SERVICE_HISTORY_TIMELINE_H
 #define MEMLOG_SERVICE_HISTORY_TIMELINE_H
 
@@ -27,7 +27,7 @@ enum {
     ML_TIMELINE_ENTERING = 12,
     /* 50 processes for a day: 27 MB. */
     ML_TIMELINE_MAX_BYTES = 60 << 20,
-    /* A look at so many cells a second: some 10 us of it. */
+    /* A look takes so many cells a second: some 10 us of it. */
     ML_TIMELINE_CELLS_A_SECOND = 10000
 };
 
@@ -43,28 +43,28 @@ struct ml_timeline_stack {
     uint32_t cells_count, cells_capacity;
 };
 
-/* Of one process. What it does between two notes nobody sees, but for its peak: a new one is in its
- * series and in those of the stacks that held it, to the byte. */
+/* Of one process. What happens between two notes is not seen, but for a new peak: its series and
+ * those of the stacks that held it have it to the byte. */
 struct ml_timeline_log {
     struct ml_series sums;
-    struct ml_timeline_stack *stacks; /* ML_TIMELINE_STACKS; NULL: not looked for yet */
+    struct ml_timeline_stack *stacks; /* ML_TIMELINE_STACKS of them; NULL: not looked for yet */
     uint32_t stacks_count;
-    uint32_t cells_seen;   /* those before are in the stacks' lists */
-    uint32_t cells_looked; /* there were so many at the last look */
+    uint32_t cells_seen;   /* cells before are in the lists of the stacks */
+    uint32_t cells_looked; /* their number at the last look */
     uint64_t stacks_ns, looked_ns, next_look_ns;
     uint64_t noted_bytes, noted_blocks, noted_live_bytes; /* its totals at the last note */
     uint64_t noted_peak_bytes, stacks_peak_bytes;         /* the process's peak at the last notes */
-    bool is_stale;                                        /* its stacks have not been noted since */
+    bool is_stale; /* its stacks were not noted since the last change */
 };
 
 struct ml_timeline_log *ml_timeline_new(struct ml_budget *budget);
 void ml_timeline_free(struct ml_timeline_log *take_timeline, struct ml_budget *budget);
 
-/* Its stacks' series go; nothing is noted of it any more. */
+/* Drop the series of its stacks. Nothing more is noted of the process. */
 void ml_timeline_drop_stacks(struct ml_timeline_log *timeline, struct ml_budget *budget);
 
-/* The process stood so at `ns`. is_exact: note it though nothing has changed, and its stacks, too:
- * somebody will look. */
+/* Note the process at `ns`. is_exact: a snapshot follows, so note it even without a change, and its
+ * stacks as well. */
 void ml_timeline_note(
     struct ml_timeline_log *timeline,
     struct ml_budget *budget,
@@ -73,7 +73,7 @@ void ml_timeline_note(
     bool is_exact
 );
 
-/* Its series as a snapshot has them. False: no memory; what was made is in *out_process. */
+/* Copy its series for a snapshot. False: no memory; what was copied is in *out_process. */
 bool ml_timeline_copy(
     const struct ml_timeline_log *timeline, struct ml_snapshot_process *out_process
 );
@@ -86,7 +86,7 @@ struct ml_timelines {
     struct ml_budget budget;
     struct ml_series tree;
     uint64_t total_bytes, total_blocks; /* of all that were noted */
-    uint64_t noted_ns;                  /* 0: nobody keeps time here */
+    uint64_t noted_ns;                  /* 0: no time was noted yet */
     uint64_t noted_peak_bytes;          /* the tree's, at the last note */
 };
 

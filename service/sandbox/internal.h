@@ -1,6 +1,6 @@
-/* The layers of the sandbox, one function each. Room: service (:sandbox). Context: as sandbox.h.
+/* The layers of the sandbox, a function each. Room: service (:sandbox). Context: as sandbox.h.
  *
- * One rule: a layer that the kernel refuses is noted and the next one is tried. */
+ * One rule: a layer that the kernel refuses is noted, and the next one is tried. */
 #ifndef MEMLOG_SERVICE_SANDBOX_INTERNAL_H
 #define MEMLOG_SERVICE_SANDBOX_INTERNAL_H
 
@@ -9,13 +9,13 @@
 
 #include "service/sandbox/sandbox.h"
 
-/* Note that `what` is missing; `error` is an errno, 0: no more to say. */
+/* Note that `what` is missing. `error` is an errno; 0: not known. */
 void ml_sandbox_miss(struct ml_sandbox_report *report, const char *what, int error);
 
-/* Each answers whether everything of it is on, and notes what is not. */
-/* *out_own_mounts: the mount namespace is ours alone. */
+/* Each returns whether its layer is wholly on, and notes what is missing. */
+/* *out_own_mounts: the process has a mount namespace of its own. */
 bool ml_sandbox_namespaces(struct ml_sandbox_report *report, bool *out_own_mounts);
-/* Only where the mounts are our own: elsewhere it would take everybody's root away. */
+/* Requires a mount namespace of its own: otherwise it would replace every process's root. */
 bool ml_sandbox_root(bool own_mounts, struct ml_sandbox_report *report);
 bool ml_sandbox_landlock(struct ml_sandbox_report *report);
 bool ml_sandbox_privileges(struct ml_sandbox_report *report);

@@ -1,4 +1,4 @@
-/* Landlock, privileges and limits: what is there may not be used. */
+/* Landlock, privileges and limits: they forbid the use of what exists. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
@@ -11,15 +11,15 @@
 
 #include "service/sandbox/internal.h"
 
-/* The kernel's struct as of ABI 6; our headers (Linux 6.1) end with the first field. Older kernels
- * take a longer struct whose end is zero. */
+/* The kernel's struct as of ABI 6; the headers of Linux 6.1 have its first field alone. Older
+ * kernels accept a longer struct if its end is zero. */
 struct ruleset_attributes {
     uint64_t handled_access_fs;
     uint64_t handled_access_net;
     uint64_t scoped;
 };
 
-/* What one version of Landlock (linux/landlock.h, "ABI") can deny more than the one before. */
+/* What a version of Landlock (linux/landlock.h, "ABI") can deny beyond the version before. */
 struct landlock_step {
     int abi;
     struct ruleset_attributes denies;
@@ -48,7 +48,7 @@ bool ml_sandbox_landlock(struct ml_sandbox_report *report) {
             denied.scoped |= landlock_steps[i].denies.scoped;
         }
     }
-    /* No rule is added: what is handled is denied everywhere. */
+    /* No rule is added, so everything that is handled is denied everywhere. */
     const long ruleset_fd = syscall(SYS_landlock_create_ruleset, &denied, sizeof(denied), 0);
     if (ruleset_fd < 0) {
         ml_sandbox_miss(report, "Landlock", errno);
@@ -68,7 +68,7 @@ bool ml_sandbox_privileges(struct ml_sandbox_report *report) {
         ml_sandbox_miss(report, "no_new_privs", errno);
         complete = false;
     }
-    /* Root outside a user namespace would keep its power over other processes. */
+    /* Without this, root outside a user namespace keeps its power over other processes. */
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
     if (syscall(SYS_capset, &header, none) != 0) {
@@ -97,6 +97,6 @@ bool ml_sandbox_limits(struct ml_sandbox_report *report) {
     complete = limit(RLIMIT_CORE, 0, "limit of core files", report) && complete;
     complete = limit(RLIMIT_MSGQUEUE, 0, "limit of message queues", report) && complete;
     complete = limit(RLIMIT_MEMLOCK, 0, "limit of locked memory", report) && complete;
-    /* FSIZE stays: the dump file may be as long as it has to be. */
+    /* FSIZE has no limit: a dump file may grow as long as it must. */
     return complete;
 }

@@ -8,7 +8,7 @@
 void ml_sandbox_miss(struct ml_sandbox_report *report, const char *what, int error) {
     const size_t used = strlen(report->missing);
     const char *comma = used > 0 ? ", " : "";
-    /* A text that does not fit is cut: the list stays true as far as it goes. */
+    /* A text that does not fit is cut. What is there stays true. */
     if (error != 0) {
         (void)snprintf(
             report->missing + used,
@@ -54,9 +54,9 @@ ml_sandbox_enter(const struct ml_sandbox_options *options, struct ml_sandbox_rep
     bool complete = true;
     bool essential = true;
     bool own_mounts = false;
-    /* The order matters: the root needs the mount namespace's capabilities, Landlock forbids
-     * mounting, privileges give the capabilities up, limits and filter permit no thread more, and
-     * the filter forbids all of it. */
+    /* The order matters. The empty root needs the capabilities of the mount namespace. Landlock
+     * forbids mounting. Privileges drop the capabilities. Limits and filter permit no more threads,
+     * and the filter forbids all of the other calls. */
     if ((layers & ML_SANDBOX_NAMESPACES) != 0) {
         complete = ml_sandbox_namespaces(out_report, &own_mounts) && complete;
     }

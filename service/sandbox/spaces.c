@@ -1,4 +1,4 @@
-/* Namespaces and the empty root: what is not there cannot be reached. */
+/* Namespaces and the empty root: what does not exist cannot be reached. */
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
@@ -9,10 +9,9 @@
 #include "service/sandbox/internal.h"
 
 bool ml_sandbox_namespaces(struct ml_sandbox_report *report, bool *out_own_mounts) {
-    /* One by one, so that a kernel or container that refuses some gives the others. The user
-     * namespace comes first: it brings the right to make the rest. Nobody is mapped into it: files
-     * would belong to nobody. A pid namespace would need a fork; seccomp, Landlock and the limits
-     * forbid what it would. */
+    /* One by one, so that a refusal of some leaves the others. The user namespace comes first: it
+     * gives the right to make the rest. No user is mapped into it, so files belong to nobody. A pid
+     * namespace would need a fork; seccomp, Landlock and the limits forbid what it would. */
     static const struct {
         int flag;
         const char *name;
@@ -37,7 +36,7 @@ bool ml_sandbox_namespaces(struct ml_sandbox_report *report, bool *out_own_mount
     return complete;
 }
 
-/* An empty read-only file system that is mounted nowhere yet; -1 and errno. */
+/* An empty read-only file system, not mounted yet; -1 and errno. */
 static int make_empty_root(void) {
     const int context_fd = fsopen("tmpfs", FSOPEN_CLOEXEC);
     if (context_fd < 0) {
@@ -63,7 +62,8 @@ bool ml_sandbox_root(bool own_mounts, struct ml_sandbox_report *report) {
         ml_sandbox_miss(report, "empty root", 0);
         return false;
     }
-    /* Private first: in a shared mount tree the new root would appear outside as well. */
+    /* The mounts become private first: in a shared tree the new root would appear outside as
+     * well. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
         ml_sandbox_miss(report, "empty root", errno);
         return false;
@@ -73,9 +73,9 @@ bool ml_sandbox_root(bool own_mounts, struct ml_sandbox_report *report) {
         ml_sandbox_miss(report, "empty root", errno);
         return false;
     }
-    /* Over the old root, then in its place: pivot_root(".", ".") needs no directory for the old
-     * one, which then lies on top of the new one and is taken off. -1 stands for AT_FDCWD: the
-     * path is absolute. */
+    /* Mounted over the old root, then put in its place. pivot_root(".", ".") needs no directory for
+     * the old root: it then lies on top of the new one and is unmounted. -1 stands for AT_FDCWD, as
+     * the path is absolute. */
     const bool done = move_mount(root_fd, "", -1, "/", MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
                       fchdir(root_fd) == 0 && syscall(SYS_pivot_root, ".", ".") == 0 &&
                       umount2(".", MNT_DETACH) == 0 && chdir("/") == 0;

@@ -26,15 +26,15 @@ struct ml_accounting ml_accounting_of(const struct ml_accounting_facts *facts) {
         ml_add_saturating(&out.produced, out.overrun);
         ml_add_saturating(&out.produced, out.no_pipe);
     } else if (facts->received > facts->produced) {
-        /* A running process was looked at before its pipe was read on, and one that is refused is
-         * looked at no more. One that has ended produces no more. */
+        /* Staging of a running process is read before its pipe, and that of a refused one no more.
+         * An ended process produces no more. */
         out.produced = facts->received;
         out.balanced = !facts->ended || facts->refused;
     }
     uint64_t left = 0;
     if (facts->looked) {
-        /* The service may have taken the start of a dropped chunk out of staging: then less is
-         * missing than the client says. */
+        /* The service may have read the start of a dropped chunk from staging. Then less is missing
+         * than the client says. */
         left = out.produced - out.received;
         out.overrun = explain(&left, facts->overrun);
         out.no_pipe = explain(&left, facts->no_pipe);

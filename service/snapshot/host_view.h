@@ -1,7 +1,8 @@
-/* What the host saw of a process, for a dump alone: its threads, and what its memory is. Room:
+/* What the host saw of a process, for dumps alone: its threads, and its memory by mapping. Room:
  * service. Context: one thread.
  *
- * One rule: it never changes. Whoever keeps it holds a reference; a newer one takes its place. */
+ * One rule: a view never changes. Whoever keeps it holds a reference, and a newer view takes its
+ * place. */
 #ifndef MEMLOG_SERVICE_SNAPSHOT_HOST_VIEW_H
 #define MEMLOG_SERVICE_SNAPSHOT_HOST_VIEW_H
 
@@ -17,10 +18,10 @@ struct ml_host_view {
 /* A copy of the message, with one reference. NULL: no memory. */
 struct ml_host_view *ml_host_view_of(const struct memlog_service_show_process_request *message);
 
-/* One reference more; NULL stays NULL. */
+/* Add a reference; NULL stays NULL. */
 struct ml_host_view *ml_host_view_keep(struct ml_host_view *view);
 
-/* One less: the last frees it. NULL is allowed. */
+/* Drop a reference; the last one frees the view. NULL is allowed. */
 void ml_host_view_free(struct ml_host_view *take_view);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Room at `at`; of a full log the one before the last goes. */
+/* Make room at `at`. A full log loses the change before the last. */
 static void make_room(struct ml_sampling_log *log, uint32_t at) {
     if (log->count == ML_SAMPLING_LOG_MAX) {
         log->changes[log->count - 2] = log->changes[log->count - 1];
@@ -13,7 +13,7 @@ static void make_room(struct ml_sampling_log *log, uint32_t at) {
     log->count++;
 }
 
-/* In its place by time, of those from `first` on. */
+/* Put the change in its place by time, among those from `first` on. */
 static void put(struct ml_sampling_log *log, uint32_t first, struct ml_sampling_change change) {
     uint32_t at = log->count;
     while (at > first && log->changes[at - 1].ticks > change.ticks) {
@@ -24,11 +24,11 @@ static void put(struct ml_sampling_log *log, uint32_t first, struct ml_sampling_
         return;
     }
     if (at < log->count && next->interval_bytes == change.interval_bytes) {
-        next->ticks = change.ticks; /* who says it first was read last */
+        next->ticks = change.ticks; /* the thread that changed first was read last */
         return;
     }
     if (at == ML_SAMPLING_LOG_MAX - 1 && at < log->count) {
-        log->left_out++; /* it would be the one before the last */
+        log->left_out++; /* it would be the change before the last */
         return;
     }
     if (at == ML_SAMPLING_LOG_MAX) {
@@ -48,7 +48,7 @@ static void lengthen(struct ml_sampling_log *log, uint64_t interval_bytes) {
 
 void ml_sampling_log_begin(struct ml_sampling_log *log, uint64_t ticks, uint64_t interval_bytes) {
     if (log->count == 0) {
-        log->longest_bytes = 0; /* what was expected of it */
+        log->longest_bytes = 0; /* this was the expected one */
     }
     lengthen(log, interval_bytes);
     log->begun = true;

@@ -1,10 +1,10 @@
-/* At what interval a process was sampled, from when on. Room: service. Context: pure.
+/* The sampling intervals of a process through time. Room: service. Context: pure.
  *
- * One rule: it is bounded. Of more changes than it holds the first and the last are told, and how
- * many are not.
+ * One rule: the log is bounded. Of more changes than it holds it keeps the first and the last, and
+ * counts the rest.
  *
- * Each thread of the process says at what interval it samples, when it has heard of a new one, and
- * threads are read in any order: changes stand by their time, and what several say is told once. */
+ * Each thread records the interval that it begins to use, and threads are read in any order. So
+ * changes are sorted by their time, and a repeated interval is recorded once. */
 #ifndef MEMLOG_SERVICE_SNAPSHOT_SAMPLING_LOG_H
 #define MEMLOG_SERVICE_SNAPSHOT_SAMPLING_LOG_H
 
@@ -21,19 +21,19 @@ struct ml_sampling_change {
 struct ml_sampling_log {
     struct ml_sampling_change changes[ML_SAMPLING_LOG_MAX]; /* the first: its start */
     uint32_t count;
-    bool begun;             /* its start has been read: it may come last, out of staging */
+    bool begun;             /* its start was read, which may come last */
     uint64_t left_out;      /* between the last two */
     uint64_t longest_bytes; /* interval */
 };
 
-/* The profile's start was read. The log is all zero before, but for longest_bytes: what is expected
- * of the process. */
+/* The profile's start was read. Before it the log is all zero but for longest_bytes, the interval
+ * that is expected. */
 void ml_sampling_log_begin(struct ml_sampling_log *log, uint64_t ticks, uint64_t interval_bytes);
 
-/* A thread has said so. */
+/* A thread begins to use that interval. */
 void ml_sampling_log_note(struct ml_sampling_log *log, uint64_t ticks, uint64_t interval_bytes);
 
-/* What holds now. */
+/* The interval that holds now. */
 static inline uint64_t ml_sampling_log_latest(const struct ml_sampling_log *log) {
     return log->count > 0 ? log->changes[log->count - 1].interval_bytes : log->longest_bytes;
 }

@@ -23,7 +23,7 @@ struct ml_totals {
     uint64_t total_bytes, total_blocks;
 };
 
-/* What is held, of one thing. */
+/* An amount of memory. */
 struct ml_amount {
     uint64_t bytes, blocks;
 };
@@ -140,8 +140,8 @@ struct ml_snapshot_process {
 };
 
 struct ml_snapshot {
-    /* What the dump is for, and what only the host knows. What it points to belongs to whoever set
-     * it, and outlives the snapshot. */
+    /* The request, with what only the host knows. What it points to belongs to the request, which
+     * outlives the snapshot. */
     struct memlog_service_dump_order order;
     struct ml_timestamp run_start;
     struct ml_totals tree; /* live and peak: of the running processes together; total: of all */

@@ -6,12 +6,12 @@
 #include "service/triggers/triggers.h"
 
 enum {
-    ML_TRIGGER_MEMORIES = 64, /* control groups of one tree; more are not looked at */
-    ML_TRIGGER_SLOPE = 8,     /* looks that a prediction is made from */
+    ML_TRIGGER_MEMORIES = 64, /* control groups of one tree; further ones are ignored */
+    ML_TRIGGER_SLOPE = 8,     /* looks that a prediction uses */
     ML_TRIGGER_RECENT = 256,  /* dumps that the rate limit counts */
 };
 
-/* What was live at one moment, for the growth since. */
+/* What was live at one moment. Growth is counted from it. */
 struct ml_trigger_base {
     uint64_t taken_ns; /* 0: none */
     uint64_t live_bytes;
@@ -24,11 +24,11 @@ struct ml_trigger_node {
     uint64_t high_bytes; /* when its dump was taken */
 };
 
-/* What is remembered of a process. */
+/* A process's state between looks. */
 struct ml_trigger_state {
     uint64_t footprint_high_bytes; /* at its last dump; 0: none */
     uint64_t live_high_bytes;
-    struct ml_trigger_base old, young; /* growth is counted from the older */
+    struct ml_trigger_base old, young; /* growth is counted from `old` */
     struct ml_trigger_node *nodes;     /* over their budget */
     uint32_t nodes_count;
     bool told_killed;
@@ -38,7 +38,7 @@ struct ml_trigger_point {
     uint64_t now_ns, used_bytes;
 };
 
-/* What a memory may cross, each by itself. */
+/* The thresholds of a memory, each by itself. */
 enum ml_trigger_crossing {
     ML_TRIGGER_LIMIT,
     ML_TRIGGER_TIME_TO_LIMIT,
@@ -48,10 +48,10 @@ enum ml_trigger_crossing {
     ML_TRIGGER_CROSSINGS
 };
 
-/* What is remembered of a memory. */
+/* A memory's state between looks. */
 struct ml_trigger_memory_state {
     char name[ML_TRIGGER_NAME_BYTES];
-    bool crossed[ML_TRIGGER_CROSSINGS]; /* and not gone back since */
+    bool crossed[ML_TRIGGER_CROSSINGS]; /* and not armed again since */
     uint64_t high_events, max_events;
     struct ml_trigger_point points[ML_TRIGGER_SLOPE];
     unsigned points_count;
@@ -71,8 +71,8 @@ struct ml_triggers {
     const struct ml_trigger_look *look;
     struct ml_trigger_decision *decisions;
     size_t decisions_count;
-    bool dumped;     /* it takes one already: what else is crossed goes with it */
-    uint32_t memory; /* the one that is looked at, counted from 1; 0: none is */
+    bool dumped;     /* a dump is decided; later triggers share it */
+    uint32_t memory; /* the one at hand, counted from 1; 0: none */
 };
 
 /* Whom a decision names; all 0: nobody in particular. */
@@ -105,7 +105,7 @@ void ml_trigger_growth(struct ml_triggers *triggers);
 void ml_trigger_stack(struct ml_triggers *triggers);
 void ml_trigger_memories(struct ml_triggers *triggers);
 
-/* What is remembered of that process; NULL when there is no memory. */
+/* The state of that process; NULL when there is no memory. */
 struct ml_trigger_state *ml_trigger_state_of(struct ml_triggers *triggers, uint32_t id);
 
 #endif

@@ -8,12 +8,12 @@
 static const uint64_t ns_per_s = UINT64_C(1000000000);
 
 enum {
-    /* Back below so many points less than the threshold it is armed again. */
+    /* A usage this far below the threshold arms it again. */
     LIMIT_BACK_PERCENT = 5,
     SLOPE_POINTS_MIN = 3
 };
 
-/* Whether the look at hand tells of that memory. */
+/* Whether the look at hand includes that memory. */
 static bool is_seen(const struct ml_trigger_look *look, const char *name) {
     for (size_t i = 0; i < look->memories_count; i++) {
         if (strcmp(look->memories[i].name, name) == 0) {
@@ -23,7 +23,7 @@ static bool is_seen(const struct ml_trigger_look *look, const char *name) {
     return false;
 }
 
-/* A new one, or that of a control group that is no more; NULL: there is none. */
+/* A new state, or that of a control group that is gone. NULL: none is left. */
 static struct ml_trigger_memory_state *free_state(struct ml_triggers *triggers) {
     if (triggers->memories_count < ML_TRIGGER_MEMORIES) {
         return &triggers->memories[triggers->memories_count++];
@@ -36,7 +36,7 @@ static struct ml_trigger_memory_state *free_state(struct ml_triggers *triggers) 
     return NULL;
 }
 
-/* Of a former service's too. */
+/* Whether a dump of that kind was taken for it, by an earlier service too. */
 static bool
 had_dump(const struct ml_trigger_memory *memory, enum memlog_service_trigger_kind kind) {
     return (memory->dumped_kinds >> kind & 1) != 0;
@@ -121,7 +121,7 @@ static void add_point(struct ml_trigger_memory_state *state, uint64_t now_ns, ui
         (struct ml_trigger_point){.now_ns = now_ns, .used_bytes = used_bytes};
 }
 
-/* Least squares over the last looks, bytes a second. */
+/* By least squares over the last looks. Units: bytes a second. */
 static double slope_of(const struct ml_trigger_memory_state *state) {
     const struct ml_trigger_point *first = &state->points[0];
     double sum_t = 0;
@@ -183,7 +183,7 @@ static void look_ahead(
     }
 }
 
-/* One of the two pressures; crossed once until it has fallen below the half. */
+/* One of the two pressures. It is armed again when it falls below half the threshold. */
 static void look_at_pressure(
     struct ml_triggers *triggers,
     const struct ml_trigger_memory *memory,
@@ -235,7 +235,7 @@ static void look_at_events(
         return;
     }
     if (high == 0 && max == 0) {
-        state->crossed[ML_TRIGGER_EVENTS] = false; /* one look without any, and it is armed again */
+        state->crossed[ML_TRIGGER_EVENTS] = false; /* one look without an event arms it again */
         if (triggers->look->whole) {
             ml_trigger_leave(
                 triggers,
@@ -257,7 +257,7 @@ static void look_at_events(
             high,
             max
         )) {
-        return; /* counted again at the next look */
+        return; /* the next look counts them again */
     }
     state->crossed[ML_TRIGGER_EVENTS] = true;
     state->high_events = memory->high_events;

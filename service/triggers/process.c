@@ -10,7 +10,7 @@ static const uint64_t ns_per_s = UINT64_C(1000000000);
 
 enum { SIGNAL_KILL = 9, WHO_BYTES = ML_TRIGGER_REASON_BYTES };
 
-/* What stands before its name: nothing where nobody has said what it is. */
+/* The word before its name; none for a process whose role is not known. */
 static const char *role_word(const struct ml_trigger_process *process) {
     static const char *const words[] = {"browser ", "renderer ", "gpu ", "utility ", ""};
     if (process->role == MEMLOG_SERVICE_ROLE_BROWSER && process->is_first) {
@@ -19,7 +19,7 @@ static const char *role_word(const struct ml_trigger_process *process) {
     return words[process->role];
 }
 
-/* "renderer chrome (4711)"; answers out_text. */
+/* "renderer chrome (4711)". Returns out_text. */
 static const char *who(const struct ml_trigger_process *process, char out_text[WHO_BYTES]) {
     (void)snprintf(
         out_text, WHO_BYTES, "%s%s (%" PRIu32 ")", role_word(process), process->name, process->pid
@@ -115,7 +115,7 @@ size_of_role(const struct memlog_service_size_by_role *sizes, enum memlog_servic
     return by_role[role];
 }
 
-/* What it must be over now; 0: nothing. */
+/* The threshold that holds now; 0: none. */
 static uint64_t bar_of(
     const struct threshold *rule,
     const struct ml_trigger_process *process,
@@ -218,7 +218,7 @@ static void base_take(
     }
 }
 
-/* The stack that has gained most since. */
+/* The stack that has gained most since `base`. */
 static void find_gain(
     const struct ml_trigger_look *look,
     uint32_t id,
@@ -239,8 +239,8 @@ static void find_gain(
     free(nodes);
 }
 
-/* Counted from a moment between half of the time and all of it ago: two moments are kept. One that
- * had more than now is no more of interest. */
+/* Growth is counted from a moment between half of the time and all of it ago, so two moments are
+ * kept. A moment with more live bytes than now is dropped. */
 static void grow(struct ml_triggers *triggers, const struct ml_trigger_process *process) {
     struct ml_trigger_state *state = ml_trigger_state_of(triggers, process->id);
     const uint64_t window_ns = triggers->rules.growth_seconds * ns_per_s;
@@ -311,7 +311,7 @@ void ml_trigger_growth(struct ml_triggers *triggers) {
     }
 }
 
-/* Its mark; a new one when there is none. NULL: no memory. */
+/* The mark of that node, made if there is none. NULL: no memory. */
 static struct ml_trigger_node *mark_of(struct ml_trigger_state *state, uint32_t node) {
     for (uint32_t i = 0; i < state->nodes_count; i++) {
         if (state->nodes[i].node == node) {
@@ -328,7 +328,8 @@ static struct ml_trigger_node *mark_of(struct ml_trigger_state *state, uint32_t 
     return &nodes[state->nodes_count++];
 }
 
-/* Whether any of its stacks is over; those that were have twice their last figure to go. */
+/* Whether any of its stacks is over its budget. A stack that had its dump must double to have
+ * another. */
 static void look_at_stacks(struct ml_triggers *triggers, const struct ml_trigger_process *process) {
     const struct ml_trigger_look *look = triggers->look;
     const uint64_t budget = triggers->rules.stack_bytes;

@@ -44,7 +44,7 @@ void ml_trigger_leave(
     va_end(args);
 }
 
-/* How long the rate limit forbids another dump; 0: it does not. */
+/* How long the rate limit forbids another dump; 0: not at all. */
 static uint64_t forbidden_ns(const struct ml_triggers *triggers) {
     const struct memlog_service_trigger_rules *rules = &triggers->rules;
     const unsigned most =
@@ -82,7 +82,7 @@ find_process(const struct ml_trigger_look *look, uint32_t id) {
     return NULL;
 }
 
-/* Whether it was memory as the kernel counts it that crossed something. */
+/* Whether the threshold is one of memory as the kernel counts it. */
 static bool is_of_memory(enum memlog_service_trigger_kind kind) {
     return kind == MEMLOG_SERVICE_TRIGGER_KIND_FOOTPRINT ||
            kind == MEMLOG_SERVICE_TRIGGER_KIND_LIMIT ||
@@ -126,7 +126,7 @@ bool ml_trigger_take(
     struct ml_trigger_decision *decision = add(triggers, kind, format, args);
     va_end(args);
     if (decision == NULL) {
-        return false; /* it stays crossed, for the next look */
+        return false; /* it stays crossed until the next look */
     }
     decision->id = guilty.id;
     decision->node = guilty.node;
@@ -177,7 +177,7 @@ static void interval(struct ml_triggers *triggers) {
                    "every %" PRIu32 " s",
                    triggers->rules.every_seconds
                )) {
-        /* In step with the clock, not with the looks. */
+        /* Counted from the last due time: looks come late. */
         triggers->interval_ns += since_ns / every_ns * every_ns;
     }
 }
@@ -232,7 +232,7 @@ static void control(struct ml_triggers *triggers) {
     }
 }
 
-/* What a former service had dumped counts for this one. */
+/* Dumps of an earlier service count as its own. */
 static void remember(struct ml_triggers *triggers, const struct ml_trigger_look *look) {
     const size_t taken = triggers->recent_count == 0 ? look->dumped_count : 0;
     for (size_t i = 0; i < taken; i++) {
@@ -259,7 +259,7 @@ size_t ml_triggers_look(
     triggers->dumped = false;
     triggers->memory = 0;
     remember(triggers, look);
-    /* What names a process goes first: the dump carries the first one's reason. */
+    /* Triggers that name a process come first, since the dump carries the first reason. */
     ml_trigger_killed(triggers);
     if (look->whole) {
         ml_trigger_stack(triggers);
