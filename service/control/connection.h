@@ -16,11 +16,10 @@ struct ml_workers;
 
 struct ml_connection_options {
     struct ev_loop *loop;
-    int take_host_fd;    /* a connected SOCK_SEQPACKET socket */
-    int pipes_fd;        /* an empty epoll; borrowed */
-    int descriptors_max; /* as many as the process may have */
-    struct ml_last_words
-        *last_words; /* names the client that is worked on; outlives the connection */
+    int take_host_fd;                 /* a connected SOCK_SEQPACKET socket */
+    int pipes_fd;                     /* an empty epoll; borrowed */
+    int descriptors_max;              /* as many as the process may have */
+    struct ml_last_words *last_words; /* names the client at work; outlives the connection */
     const char
         *sandbox_missing; /* for the Configure reply and each dump; outlives the connection */
 };

@@ -7,7 +7,7 @@
 
 /* ---- birth and death */
 
-/* Everything that a profile consists of, empty. */
+/* All parts of a profile, empty. */
 static void init_profile(struct ml_client *client) {
     struct ml_session *session = client->session;
     const struct ml_stream_sink sink = ml_client_sink(client);
@@ -42,7 +42,7 @@ struct ml_client *ml_client_new(struct ml_session *session, const struct ml_clie
         (struct ml_budget){.max_bytes = ml_session_quota_bytes(session), .whole = &session->budget};
     client->setup = *setup;
     client->role = setup->role;
-    client->sampling.longest_bytes = setup->sampling_bytes; /* until it says it itself */
+    client->sampling.longest_bytes = setup->sampling_bytes; /* until its START record says it */
     client->hand = &session->hands[0];
     client->first_turn = UINT64_MAX;
     client->profile_ns = setup->start.monotonic_ns;
@@ -64,7 +64,7 @@ void ml_client_free(struct ml_client *take_client) {
     ml_budget_free(&take_client->session->budget, take_client, sizeof(*take_client));
 }
 
-/* What is counted of the queued events, when there are none any more. */
+/* Reset what is counted of queued events. */
 static void forget_queued(struct ml_client *client) {
     client->queued_bytes = 0;
     client->resizing_bytes = 0;
@@ -97,7 +97,7 @@ void ml_client_lose(struct ml_client *client, enum ml_status status) {
     }
     client->lost = status;
     if (client->tracker.totals_only) {
-        client->trouble[0] = 0; /* worse than what the guard had said */
+        client->trouble[0] = 0; /* a worse trouble replaces that of the guard */
     }
     if (status == ML_ENV_MEMORY && client->budget.over) {
         client->over_quota = true;
@@ -114,7 +114,7 @@ void ml_client_lose(struct ml_client *client, enum ml_status status) {
     );
     ml_client_trouble(client, reason);
     if (status == ML_ENV_MEMORY) {
-        /* Room for the others; its cells stay what they are. */
+        /* This makes room for the others; its cells stay. */
         ml_client_drop_queue(client);
         ml_tracker_drop_blocks(&client->tracker);
         client->stuck_bytes = client->budget.used_bytes;
@@ -128,7 +128,7 @@ void ml_client_stop(struct ml_client *client, uint64_t ticks) {
     if (client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK || client->cut_ticks != 0) {
         return;
     }
-    /* What was applied already stays: up to there nothing is missing either. */
+    /* What is applied already stays, and is complete up to there. */
     client->cut_ticks = ticks > client->applied_ticks ? ticks : client->applied_ticks;
     ml_client_queue_leave(client, client->cut_ticks);
 }
@@ -184,12 +184,12 @@ void ml_client_finish(struct ml_client *client) {
 
 /* ---- what the connection feeds */
 
-/* Apart, nothing is applied: it would change the tree. Nor while a snapshot is copied. */
+/* Apart nothing is applied, as it would change the tree; nor while a snapshot is copied. */
 static bool must_wait(const struct ml_client *client) {
     return client->session->apart || client->session->held;
 }
 
-/* Events that are late already, and a queue that has grown too long, go now. */
+/* Late events, and a queue that has grown too long, are applied at once. */
 void ml_client_digest(struct ml_client *client) {
     if (must_wait(client)) {
         return;
@@ -220,8 +220,8 @@ bool ml_client_stuffed(const struct ml_client *client) {
     return must_wait(client) && client->sequencer.queued > ML_SESSION_QUEUE_MAX_EVENTS;
 }
 
-/* Whether the client takes more. Fork children hold their parent's pipe: bytes behind its end are
- * nobody's. */
+/* Whether the client takes more bytes. Fork children hold their parent's pipe, so bytes after its
+ * end belong to no client. */
 static enum ml_status open_for_more(const struct ml_client *client) {
     if (client->lost != ML_OK) {
         return client->lost;
@@ -235,7 +235,7 @@ enum ml_status ml_client_feed(struct ml_client *client, const uint8_t *bytes, si
         return status;
     }
     const uint32_t before = ml_hand_work_on(client->hand, client->setup.id);
-    /* In parts, so that the queue's bound holds however much is fed at once. */
+    /* In parts, so that the queue keeps its bound however much is fed. */
     enum { PART_BYTES = 1 << 20 };
     while (status == ML_OK && count_bytes > 0) {
         const size_t part = count_bytes < PART_BYTES ? count_bytes : PART_BYTES;

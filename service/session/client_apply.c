@@ -5,11 +5,11 @@
 
 #include "service/heap/tracker_fast_path.h"
 
-/* Events that are applied together: what they need is asked of memory for all of them before the
- * first one needs it. */
+/* Events that are applied together: the memory that they need is prefetched for all of them
+ * first. */
 enum { BATCH_EVENTS = 64 };
 
-/* The lane's half-done realloc is over, one way or another. */
+/* The lane's incomplete realloc has ended. */
 static void forget_resize(struct ml_client *client, struct ml_lane_queue *queue) {
     if (queue->resize_key != 0) {
         client->resizing_bytes -= queue->resized.weight_bytes;
@@ -17,7 +17,7 @@ static void forget_resize(struct ml_client *client, struct ml_lane_queue *queue)
     }
 }
 
-/* An event whose turn it is, and where it is looked up. */
+/* An event to apply, and its look-up. */
 struct step {
     const struct ml_timed *timed;
     struct ml_lane_queue *queue;
@@ -53,7 +53,8 @@ static enum ml_status apply_alloc_wide(struct ml_client *client, const struct st
     return ml_tracker_alloc(&client->tracker, timed->time, &alloc);
 }
 
-/* Take the block that is freed. One that may never have been recorded is not missed. */
+/* Take the freed block out. An unsure one may never have been recorded, so it is not counted as
+ * unknown. */
 static bool
 take_block(struct ml_client *client, const struct step *step, struct ml_live_block *out_block) {
     const struct ml_timed *timed = step->timed;
@@ -116,7 +117,7 @@ static void leave_by(struct ml_client *client, enum ml_leaving_event event) {
 
 void ml_client_left(struct ml_client *client) {
     ml_tracker_leave(&client->tracker);
-    if (client->session->apart) { /* the list is the parent's, whom another worker may have */
+    if (client->session->apart) { /* another worker may have the parent, to whom the list belongs */
         leave_by(client, ML_LEAVING_ON_APART);
         return;
     }
@@ -131,8 +132,8 @@ void ml_client_left(struct ml_client *client) {
     leave_by(client, ML_LEAVING_ON_LEAVE);
 }
 
-/* The process has waited for a child by its own name for it: the child is dead since before now.
- * Children name themselves in their START record. */
+/* The process has waited for a child by its own name for it, so the child is dead by now. A child's
+ * START record has that name. */
 static void apply_reaped(const struct ml_client *client, uint64_t pid) {
     struct ml_client *child = client->first_child;
     while (child != NULL) {
@@ -149,7 +150,7 @@ static void apply_end(struct ml_client *client, uint64_t kind) {
     leave_by(client, kind == ML_END_EXEC ? ML_LEAVING_ON_EXEC : ML_LEAVING_ON_EXIT);
 }
 
-/* Behind the moment at which its recording was stopped: some of its threads went on a little. */
+/* An event after its recording was stopped: some of its threads ran on. */
 static void drop_block(struct ml_client *client, const struct ml_timed *timed) {
     if (timed->kind == ML_TIMED_ALLOC_WIDE) {
         client->queued_bytes -= ml_timed_rest_of(timed).weight_bytes;
@@ -230,9 +231,9 @@ static enum ml_status apply_one(struct ml_client *client, const struct step *ste
     }
 }
 
-/* Take the events of a batch, and ask memory for where they are looked up: the first of two steps.
- * Whatever the kind, the same is done: a free is looked up in a cell's place too, as guessing which
- * comes next costs more. */
+/* First step: take the events of a batch, and prefetch where they are looked up. This is the same
+ * for every kind: guessing which kind comes next costs more than a needless prefetch of a free's
+ * cell. */
 static uint32_t
 take_batch(struct ml_client *client, uint64_t until, uint32_t most, struct step *out_steps) {
     struct ml_tracker *tracker = &client->tracker;
@@ -255,14 +256,14 @@ take_batch(struct ml_client *client, uint64_t until, uint32_t most, struct step 
     return count;
 }
 
-/* The second step, of a large map: when that has come, what it leads to. */
+/* Second step, for a large map: prefetch what the first one leads to. */
 static void look_further(const struct ml_tracker *tracker, struct step *steps, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         ml_tracker_look_further(tracker, &steps[i].lookup, steps[i].timed->kind == ML_EVENT_ALLOC);
     }
 }
 
-/* The event, if it is a usual one; else false, and nothing has changed that would not have. */
+/* Apply the event if it is a usual one. Else false, and what has changed holds for every path. */
 static inline bool apply_fast(struct ml_client *client, struct step *step) {
     const struct ml_timed *timed = step->timed;
     struct ml_lane_queue *queue = step->queue;
@@ -272,7 +273,7 @@ static inline bool apply_fast(struct ml_client *client, struct step *step) {
         .size_bytes = timed->size_bytes,
         .alloc = timed->kind == ML_EVENT_ALLOC};
     const bool other = timed->kind - (unsigned)ML_EVENT_ALLOC > ML_EVENT_FREE - ML_EVENT_ALLOC;
-    /* Of a free they are its marks. */
+    /* a free has marks in the place of its size */
     const bool marked = !event.alloc & (timed->size_bytes != 0);
     if (other | marked) {
         return false;
@@ -291,7 +292,7 @@ static bool may_be_fast(struct ml_client *client) {
 static enum ml_status apply_plain(struct ml_client *client, const struct step *step) {
     const enum ml_status status = apply_one(client, step);
     if (status == ML_ENV_MEMORY && ml_client_pay(client)) {
-        return apply_one(client, step); /* nothing of it was done */
+        return apply_one(client, step); /* the first attempt changed nothing */
     }
     return status;
 }
@@ -323,7 +324,7 @@ static void apply_queued(struct ml_client *client, uint64_t until) {
         status = apply_batch(client, steps, count, reserved);
     }
     if (status != ML_OK) {
-        /* Nothing behind an event that could not be applied would be true. */
+        /* No figure after an event that could not be applied would be true. */
         ml_client_lose(client, status);
         ml_client_drop_queue(client);
     }
@@ -373,7 +374,7 @@ void ml_client_expect(struct ml_client *client, uint64_t serial, uint64_t time) 
     for (const struct ml_client *child = client->first_child; child != NULL;
          child = child->next_sibling) {
         if (child->setup.fork_serial == serial) {
-            return; /* faster than its parent's record */
+            return; /* the child was faster than its parent's record */
         }
     }
     if (client->expected_count == ML_SESSION_EXPECTED_MAX) {
@@ -402,7 +403,8 @@ void ml_client_expected(struct ml_client *client, uint64_t serial) {
     }
 }
 
-/* Something of it is missing: its sums at a fork need not be what the child began with. */
+/* Whether events of it are missing. Its sums at a fork may then differ from what the child began
+ * with. */
 static bool has_losses(const struct ml_client *client) {
     const struct ml_staging_header *header = &client->staging.header;
     const struct ml_lane_sums sums = ml_staging_reader_sums(&client->staging);
@@ -426,7 +428,7 @@ void ml_client_inherit(struct ml_client *client) {
         serial = client->start_serial;
     }
     if (serial == 0 && !client->sampling.begun && client->phase == ML_CLIENT_RUNNING) {
-        return; /* its first record may still name one */
+        return; /* its first record may name one */
     }
     if (serial != 0) {
         const struct ml_fork *fork = ml_fork_log_find(&parent->forks, serial);

@@ -1,24 +1,24 @@
-/* What the host says of a client. Nothing here costs a profile: what finds no memory is noted as
- * the client's trouble, and its figures are as right as before. */
+/* What the host says of a client. Nothing here costs a profile: a lack of memory is noted as the
+ * client's trouble, and its figures stay right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "service/session/internal.h"
 
-/* The text at `at`, with a NUL behind it. Returns what is behind that. */
+/* Write the text to `at`, with a NUL. Returns the place after it. */
 static char *put_text(char *at, struct ml_string text) {
     memcpy(at, text.data, text.count_bytes);
     at[text.count_bytes] = 0;
     return at + text.count_bytes + 1;
 }
 
-/* One block: the words' addresses, the name, the words. */
+/* One block holds the addresses of the words, the name and the words. */
 bool ml_client_take_name(
     struct ml_client *client, const struct memlog_service_process_facts *facts
 ) {
     const struct memlog_service_string_array *line = &facts->command_line;
-    /* The contract bounds both; they came in one message, so the sum fits. */
+    /* The contract bounds both, and they came in one message, so the sum fits. */
     size_t bytes = line->count * sizeof(char *) + facts->name.count_bytes + 1;
     for (uint32_t i = 0; i < line->count; i++) {
         bytes += (size_t)line->items[i].count_bytes + 1;
@@ -56,7 +56,7 @@ void ml_client_describe(
 ) {
     char trouble[ML_TROUBLE_MAX_BYTES];
     if (client->fold != NULL) {
-        return; /* it tells of all that it stands for what it has */
+        return; /* it has the description of all that it stands for */
     }
     if (!ml_client_take_name(client, facts)) {
         ml_client_trouble(client, ml_status_text(ML_ENV_MEMORY));

@@ -1,4 +1,4 @@
-/* A client's figures: its sums, where its events have gone, and why they are not complete. */
+/* A client's figures: its sums, where its events have gone, and why they are incomplete. */
 #include <string.h>
 
 #include "service/session/figures.h"
@@ -12,7 +12,7 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 static struct ml_accounting accounting_of(const struct ml_client *client) {
     const struct ml_lane_sums sums = ml_staging_reader_sums(&client->staging);
     const struct ml_staging_header *header = &client->staging.header;
-    /* Staging's counters and LOSS records tell the same story to two readers. */
+    /* Staging's counters and LOSS records count the same losses. */
     const struct ml_accounting_facts facts = {
         .looked = client->staging.asked,
         .ended = client->phase != ML_CLIENT_RUNNING,
@@ -32,14 +32,14 @@ static struct ml_accounting accounting_of(const struct ml_client *client) {
     return ml_accounting_of(&facts);
 }
 
-/* Dropped chunks: the client counts them, the service misses them once the lane goes on. */
+/* Dropped chunks: the client counts them, and the service misses them when the lane goes on. */
 static uint64_t lost_chunks_of(const struct ml_client *client) {
     return larger(client->stream.lost_chunks, ml_staging_reader_sums(&client->staging).lost_chunks);
 }
 
-/* An address was given out again before its free was seen, and the free came later, or is still on
- * its way: nothing is lost, but what was live in between is not exact. (What never comes went past
- * memlog: coverage_of.) */
+/* An address was allocated again before its free was seen, and the free came later or is still in
+ * flight. Nothing is lost, but live figures in between are inexact. (A free that never comes went
+ * past memlog: coverage_of.) */
 static bool came_too_late(const struct ml_client *client, const struct ml_accounting *accounting) {
     return client->tracker.has_reused &&
            (client->tracker.missed_frees == 0 || accounting->in_flight > 0);
@@ -52,8 +52,7 @@ static bool complete(const struct ml_client *client, const struct ml_accounting 
            ml_accounting_lost(accounting) == 0;
 }
 
-/* What its staging says of objects whose calls go past memlog: the process's own word, cut to its
- * room. */
+/* The calls that bypass memlog, as its staging says: the process's own words, cut to their room. */
 static struct ml_coverage_past past_of(const struct ml_staging_header *header) {
     struct ml_coverage_past past = {
         .calls = (header->past & ML_PAST_CALLS) != 0,
@@ -65,9 +64,8 @@ static struct ml_coverage_past past_of(const struct ml_staging_header *header) {
 }
 _Static_assert((int)ML_COVERAGE_NAME_BYTES >= (int)ML_PAST_FILE_BYTES, "it fits");
 
-/* Frees that find no block, of a process that is known whole: the blocks were never told, or they
- * were told and their frees never. Nothing of that is a lost event. A forked child frees what it
- * inherited. */
+/* Frees without a block, in a process whose events are all here: either the alloc or the free of
+ * these blocks went past memlog. No event was lost. A forked child also frees what it inherited. */
 static struct ml_coverage_told
 coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_frees) {
     const struct ml_coverage_facts facts = {
@@ -83,14 +81,13 @@ coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_f
     return told;
 }
 
-/* Every event that its threads have counted: a chunk that they dropped had been read out of staging
- * before. What else was in it nobody can tell. */
+/* Whether every event that its threads have counted is here. Then the dropped chunks had been read
+ * from staging. Their other records are not known. */
 static bool all_came(const struct ml_client *client) {
     return ml_staging_reader_sums(&client->staging).produced == client->events;
 }
 
-/* Why it is not complete, in words; the first reason that somebody gave goes before the counters.
- */
+/* Why it is not complete. A reason that was noted goes before the counters. */
 static const char *
 trouble_of(const struct ml_client *client, const struct ml_accounting *accounting) {
     if (client->trouble[0] != 0) {
@@ -128,7 +125,7 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
     return complete(client, accounting) ? "" : "its events do not add up: see \"accounting\"";
 }
 
-/* What it is to the tree. */
+/* Its figures in the tree. */
 static void put_tree(const struct ml_client *client, struct ml_client_figures *out_figures) {
     const struct ml_amount held = ml_tracker_tree_held(&client->tracker);
     out_figures->held_at_tree_peak_bytes = held.bytes;
@@ -136,7 +133,7 @@ static void put_tree(const struct ml_client *client, struct ml_client_figures *o
     out_figures->left_tree = !client->tracker.in_tree;
 }
 
-/* Of an entry that stands for several: their sums. */
+/* The sums of an entry that stands for several. */
 static struct ml_client_figures figures_of_fold(const struct ml_client *client) {
     struct ml_client_figures figures = client->fold->figures;
     figures.totals = client->tracker.totals;

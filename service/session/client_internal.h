@@ -1,5 +1,5 @@
-/* What a client consists of, for whoever works on it. Room: service (private). Context: the
- * session's thread; of a client that is worked on apart, the worker that has it. */
+/* The parts of a client. Room: service (private). Context: the session's thread, or the worker that
+ * has taken the client. */
 #ifndef MEMLOG_SERVICE_SESSION_CLIENT_INTERNAL_H
 #define MEMLOG_SERVICE_SESSION_CLIENT_INTERNAL_H
 
@@ -18,22 +18,22 @@ struct ml_fold;
 struct ml_hand;
 struct ml_timeline_log;
 
-/* Where a client's life stands. */
+/* The phases of a client's life. */
 enum ml_client_phase {
     ML_CLIENT_RUNNING,
-    ML_CLIENT_ENDED, /* the host said so; events may wait for their place in time */
-    ML_CLIENT_DONE,  /* everything is applied; cells and nodes remain */
-    ML_CLIENT_FOLDED /* another one has its figures: it leaves the session */
+    ML_CLIENT_ENDED, /* the host said so; events may wait for their time */
+    ML_CLIENT_DONE,  /* everything is applied; cells and nodes stay */
+    ML_CLIENT_FOLDED /* another client has its figures; it leaves the session */
 };
 
-/* Sums over queued events that a client may choose: wide enough for any of them. */
+/* Sums of weights of queued events. A client chooses them, so they need the width. */
 __extension__ typedef unsigned __int128 ml_wide_sum;
 
 enum { ML_SESSION_EXPECTED_MAX = 64 };
 
 struct ml_client {
     struct ml_session *session;
-    struct ml_hand *hand;          /* of whoever works on it */
+    struct ml_hand *hand;          /* of the thread that works on it */
     struct ml_client *next;        /* in order of addition */
     struct ml_client *next_active; /* of those that are not ML_CLIENT_DONE */
     struct ml_client *next_by_id, *next_by_pid;
@@ -61,61 +61,61 @@ struct ml_client {
     uint32_t start_pid;
     uint64_t start_serial;
 
-    struct ml_budget budget; /* its part of the session's: everything below takes from it */
-    bool over_quota;         /* it has used that up, and paid for it */
-    uint64_t stuck_bytes;    /* of session->stuck_bytes */
-    bool relieved;           /* lost for want of memory, it has given back what it can */
+    struct ml_budget budget; /* its part of the session's budget, for everything below */
+    bool over_quota;         /* it has used that up */
+    uint64_t stuck_bytes;    /* its part of session->stuck_bytes */
+    bool relieved;           /* it was lost for want of memory, and its tables are cut */
     struct ml_stack_store stacks;
     struct ml_tracker tracker;
     struct ml_sequencer sequencer;
     struct ml_stream_reader stream;
     struct ml_staging_reader staging;
     struct ml_fork_log forks;
-    /* Forks whose children may stream soon: the tree waits for them, see ml_session_patience. Of
-     * more than so many at once the oldest are waited for no longer. */
+    /* Forks whose children may stream soon: the tree waits for them, see ml_session_patience.
+     * Beyond this number the oldest are not waited for. */
     struct {
         uint64_t serial, time;
     } expected[ML_SESSION_EXPECTED_MAX];
     uint32_t expected_count;
 
-    uint64_t known_ticks;       /* in this advance, while it runs */
+    uint64_t known_ticks;       /* of this advance, while it runs */
     uint64_t followed_ticks;    /* of the first advance that saw it; 0: none yet */
     uint64_t cut_ticks;         /* ml_client_stop: what is stamped behind it is dropped; 0: none */
-    uint64_t applied_ticks;     /* everything up to here is applied; what comes below is late */
-    bool has_late;              /* something late is queued */
-    bool sampled;               /* a sampled block has come */
+    uint64_t applied_ticks;     /* everything up to here is applied; an earlier event is late */
+    bool has_late;              /* a late event is queued */
+    bool sampled;               /* it has sent a sampled block */
     uint64_t reaps_queued;      /* REAPED records, which concern other clients */
     uint64_t turns_queued;      /* END and REAPED records, which take clients out of the tree */
-    uint64_t first_turn;        /* no such event that is queued is stamped before */
+    uint64_t first_turn;        /* the least stamp that such a queued event may have */
     ml_wide_sum queued_bytes;   /* weights of queued ALLOCs */
     ml_wide_sum resizing_bytes; /* weights of blocks that a CANCEL could bring back */
     bool inherited_known;
     uint64_t inherited_bytes, inherited_blocks;
     uint64_t events, late_events;
-    struct ml_fold *fold; /* it stands for several: service/session/fold.h; NULL: it does not */
-    uint64_t guard_sampling_bytes; /* what the guard has asked for; 0: nothing */
-    bool drop_told;                /* the host knows that it keeps totals only */
-    uint64_t unsure_frees;         /* of tracker.unknown_frees: no wonder that they are unknown */
-    uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records; saturating */
-    struct ml_timeline_log *timeline;    /* NULL: nothing noted, or its place was needed */
-    uint64_t profile_ns;                 /* CLOCK_MONOTONIC: from when on it is recorded */
+    struct ml_fold *fold; /* it stands for several: service/session/fold.h; NULL: for one */
+    uint64_t guard_sampling_bytes; /* the interval that the guard asked for; 0: none */
+    bool drop_told;                /* the host was told that it keeps totals only */
+    uint64_t unsure_frees;         /* unknown frees of blocks that may not have been recorded */
+    uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records, saturating */
+    struct ml_timeline_log *timeline;    /* NULL: nothing noted yet, or freed for want of room */
+    uint64_t profile_ns;                 /* CLOCK_MONOTONIC: the beginning of its recording */
 };
 
-/* A fork is about to happen; its child has come, by fork (its serial) or by an exec at once (0: the
- * oldest that is expected). */
+/* _expect: a fork is about to happen. _expected: its child has come, by fork with its serial, or by
+ * an exec at once. Serial 0: the oldest that is expected. */
 void ml_client_expect(struct ml_client *client, uint64_t serial, uint64_t time);
 void ml_client_expected(struct ml_client *client, uint64_t serial);
 
-/* A client of a session, empty; NULL when there is no memory. */
+/* A client without events; NULL when there is no memory. */
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup);
 void ml_client_free(struct ml_client *take_client);
 
-/* Role, name, command line and memory of these; false: no memory, it keeps what it has. */
+/* Take over role, name, command line and memory. False: no memory, nothing has changed. */
 bool ml_client_take_name(
     struct ml_client *client, const struct memlog_service_process_facts *facts
 );
 
-/* Where what is decoded of its stream goes: client_stream.c. */
+/* The receiver of its decoded stream: client_stream.c. */
 struct ml_stream_sink ml_client_sink(struct ml_client *client);
 
 /* An END or REAPED record is queued. */
@@ -124,7 +124,7 @@ void ml_client_turn_queued(struct ml_client *client, uint64_t ticks);
 /* Forget what is queued. */
 void ml_client_drop_queue(struct ml_client *client);
 
-/* Apply what was fed apart and cannot wait. */
+/* Apply queued events that cannot wait. */
 void ml_client_digest(struct ml_client *client);
 
 /* "it is over its quota of memory in memlog-service, 8 MiB (--client-memory): OUTCOME" */
@@ -132,35 +132,36 @@ void ml_client_quota_text(
     const struct ml_client *client, const char *outcome, char out_text[ML_TROUBLE_MAX_BYTES]
 );
 
-/* The client is lost from here on; what it has queued goes. */
+/* The client is lost from here on. For want of memory its queued events go as well. */
 void ml_client_lose(struct ml_client *client, enum ml_status status);
 
-/* Of one that was lost for want of memory most stacks go, once; its sums stay. */
+/* Cut a client that was lost for want of memory down to its largest stacks, once. Its sums stay. */
 void ml_client_relieve(struct ml_client *client);
 
-/* Apply what is queued up to `until`, in order. A client whose events cannot be applied is lost. */
+/* Apply queued events up to `until`, in order. A client whose events cannot be applied is lost. */
 void ml_client_apply(struct ml_client *client, uint64_t until);
 
 /* Queue that the process ended at `ticks`. */
 void ml_client_queue_leave(struct ml_client *client, uint64_t ticks);
 
-/* A reading whose moment has come. */
+/* Note a reading whose moment has come. */
 void ml_client_note_reading(struct ml_client *client, uint64_t private_bytes);
 
-/* It is counted in the tree no more, for good; its children stay its children. */
+/* It leaves the tree for good. Its children stay its children. */
 void ml_client_left(struct ml_client *client);
 
-/* What it inherited, if that can be told by now. */
+/* Find out what it inherited, if that is known by now. */
 void ml_client_inherit(struct ml_client *client);
 
-/* Everything is applied, nothing more will come: keep cells and nodes, give back the rest. */
+/* Everything is applied and nothing more will come: keep cells and nodes, free the rest. */
 void ml_client_finish(struct ml_client *client);
 
-/* Its series ends as it is now, at `ns`; nothing before the session has been told the time. */
+/* End its series at `ns` with the present figures. Does nothing before the session's first note of
+ * time. */
 void ml_client_end_timeline(struct ml_client *client, uint64_t ns);
 void ml_client_free_timeline(struct ml_client *client);
 
-/* Running and listened to. */
+/* It runs, is read and is not lost. */
 bool ml_client_follows(const struct ml_client *client);
 
 #endif

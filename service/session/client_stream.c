@@ -1,5 +1,5 @@
-/* What a client's stream brings: definitions to where they are looked up, events to their lane's
- * queue. */
+/* The receiver of a client's stream: definitions go to their tables, events to the queue of their
+ * lane. */
 #include <stddef.h>
 
 #include "service/session/internal.h"
@@ -42,7 +42,7 @@ static enum ml_status on_run(void *context, uint32_t lane, uint32_t count, uint6
     return ML_OK;
 }
 
-/* What is not plain. */
+/* Queue an event that is not plain. */
 static enum ml_status
 push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event) {
     const struct ml_event_block *block = &event->block;
@@ -80,7 +80,7 @@ push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event
 
 static enum ml_status take_start(struct ml_client *client, const struct ml_event_start *start) {
     if (client->sampling.begun) {
-        /* Again: in the chunk behind one that was dropped, and whose start was in staging. */
+        /* It is repeated after a dropped chunk, whose start came by staging. */
         const bool again =
             client->start_pid == start->pid && client->start_serial == start->fork_serial;
         return again ? ML_OK : ML_PEER_STATE;
@@ -126,7 +126,7 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
         ml_add_saturating(&client->loss[event->loss.reason], event->loss.count);
         return ML_OK;
     default:
-        return ML_OK; /* checked by the decoder; nothing here depends on it yet */
+        return ML_OK; /* checked by the decoder, and used by nothing yet */
     }
 }
 
@@ -140,7 +140,7 @@ static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
     }
     const struct ml_timed timed = {.time = queue->last_time, .kind = ML_TIMED_HOLE};
     uint32_t late = 0;
-    /* No event: it may come late, and is applied with the next one that does. */
+    /* It is no event, so it may be late; it is applied with the next late one. */
     return ml_sequencer_push(&client->sequencer, lane, &timed, 0, &late);
 }
 

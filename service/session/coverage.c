@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A heap that has been at least this part of the private memory explains it. */
+/* A heap of at least this part of the private memory explains it. */
 enum { EXPLAINED_PART = 2 };
 
 const char *ml_coverage_size(uint64_t bytes, char out_text[ML_COVERAGE_SIZE_BYTES]) {
@@ -82,7 +82,7 @@ const char *ml_coverage_allocator(const struct ml_allocator *allocator) {
     return allocator->owner[0] != 0 ? allocator->owner : "unknown";
 }
 
-/* What the constructor and the host have found. False: nothing. */
+/* Report what the constructor and the host have found out. False: nothing. */
 static bool tell_found(
     const struct ml_allocator *allocator,
     const struct ml_coverage_facts *facts,
@@ -125,7 +125,7 @@ static bool tell_found(
     return out_unseen[0] != 0;
 }
 
-/* Whose calls the client has seen to go past memlog. */
+/* Report objects whose calls the client has seen to bypass memlog. */
 static bool
 tell_calls(const struct ml_coverage_past *past, char out_unseen[ML_COVERAGE_UNSEEN_BYTES]) {
     if (!past->calls) {
@@ -142,7 +142,7 @@ tell_calls(const struct ml_coverage_past *past, char out_unseen[ML_COVERAGE_UNSE
     return true;
 }
 
-/* Blocks that come and go past memlog. */
+/* Report blocks that were allocated or freed past memlog. */
 static bool
 tell_past(const struct ml_coverage_facts *facts, char out_unseen[ML_COVERAGE_UNSEEN_BYTES]) {
     if (!facts->past_is_sure) {

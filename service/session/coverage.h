@@ -1,9 +1,9 @@
-/* Which allocator a process has, and what its heap explains of its private memory. Room: service.
+/* The allocator of a process, and how much of its private memory its heap explains. Room: service.
  * Context: whoever works on the client.
  *
  * One rule: nothing is called seen that was not looked at. A reason is given where something is
- * known to go unseen, or where the heap explains next to nothing of the memory; words say what is
- * known, and no more. */
+ * known to go unseen, or where the heap explains next to nothing of the memory. The words say what
+ * is known, and no more. */
 #ifndef MEMLOG_SERVICE_SESSION_COVERAGE_H
 #define MEMLOG_SERVICE_SESSION_COVERAGE_H
 
@@ -15,25 +15,25 @@ enum {
     ML_COVERAGE_ENTRY_BYTES = 32 + 1, /* memlog.service.AllocatorFacts.entry_point */
     ML_COVERAGE_UNSEEN_BYTES = 256,   /* memlog.service.ClientFigures.unseen */
     ML_COVERAGE_SIZE_BYTES = 16,      /* "1023.9 MiB" */
-    /* What one block takes at most beyond what was asked for it: its header, and its size rounded
-     * up to the allocator's smallest (glibc: 16 and 32). */
+    /* The most that a block takes beyond its requested size: its header, and its size rounded up to
+     * the allocator's smallest (glibc: 16 and 32). */
     ML_COVERAGE_BLOCK_BYTES = 32
 };
 
-/* Below this nobody is blamed: libraries' data, stacks, memlog's own pages. */
+/* Less private memory needs no explanation: libraries' data, stacks, memlog's own pages. */
 #define ML_COVERAGE_SMALL_BYTES (UINT64_C(8) << 20)
 
-/* What the process's constructor and the host have found. */
+/* What the process's constructor and the host have found out. */
 struct ml_allocator {
-    char owner[ML_COVERAGE_NAME_BYTES];          /* file of the malloc that serves; "": not told */
-    bool in_front;                               /* it is called instead of memlog's */
-    bool in_program;                             /* it is the executable's own */
-    bool second_libc;                            /* two files of a libc are mapped */
+    char owner[ML_COVERAGE_NAME_BYTES]; /* file of the malloc that serves it; "": not known */
+    bool in_front;                      /* it is called instead of memlog's */
+    bool in_program;                    /* it is in the executable */
+    bool second_libc;                   /* two files of a libc are mapped */
     char entry_point[ML_COVERAGE_ENTRY_BYTES];   /* another allocator's function; "": none found */
     char entry_point_of[ML_COVERAGE_NAME_BYTES]; /* its file; "": the executable */
 };
 
-/* What the client has seen to go past memlog among the objects that were loaded later. */
+/* Calls that the client has seen to bypass memlog, in objects that were loaded later. */
 struct ml_coverage_past {
     bool calls, several, second_libc;  /* ML_PAST_* of ipc/wire/staging.h */
     char file[ML_COVERAGE_NAME_BYTES]; /* the first whose calls do */
@@ -41,31 +41,30 @@ struct ml_coverage_past {
 
 /* Private memory as the host read it, and the heap at that moment. */
 struct ml_coverage_reading {
-    bool was_read; /* false: there was none, and all else is 0 */
+    bool was_read; /* false: there was no reading, and the rest is 0 */
     uint64_t private_bytes;
     uint64_t heap_bytes;              /* live */
-    uint64_t most_bytes, most_blocks; /* the largest it had been by then, what it inherited included
-                                       */
+    uint64_t most_bytes, most_blocks; /* at its largest by then, with what it inherited */
 };
 
 struct ml_coverage {
     struct ml_allocator allocator;
     struct ml_coverage_reading last;
-    struct ml_coverage_reading largest; /* the one with most private memory */
+    struct ml_coverage_reading largest; /* the reading with most private memory */
 };
 
 /* What else is known of the process. */
 struct ml_coverage_facts {
     bool running;
-    bool from_startup;     /* recorded from its first instruction */
-    bool past_is_sure;     /* what is freed unseen was allocated unseen: no event was lost, ... */
+    bool from_startup; /* recorded from its first instruction */
+    bool past_is_sure; /* a free without a block means an unseen alloc: no event was lost, ... */
     uint64_t total_blocks; /* ever allocated, as memlog saw it */
     uint64_t unknown_frees;
     uint64_t missed_frees;
     struct ml_coverage_past past;
 };
 
-/* What is told of it. */
+/* What is reported. */
 struct ml_coverage_told {
     bool was_read; /* false: its memory never was, and both are 0 */
     uint64_t heap_bytes, private_bytes;
@@ -73,18 +72,18 @@ struct ml_coverage_told {
     char unseen[ML_COVERAGE_UNSEEN_BYTES]; /* "": nothing is known to go unseen */
 };
 
-/* A reading has come. */
+/* Note a reading. */
 void ml_coverage_note(struct ml_coverage *coverage, const struct ml_coverage_reading *reading);
 
 /* The reading that stands for the process: the last while it runs, else the largest. */
 const struct ml_coverage_reading *
 ml_coverage_reading_of(const struct ml_coverage *coverage, bool running);
 
-/* What so many blocks of so many bytes may take; saturating. */
+/* The most memory that so many blocks of so many bytes take; saturating. */
 uint64_t ml_coverage_heap(uint64_t bytes, uint64_t blocks);
 
-/* Whether the heap explains next to nothing of what was read. The allocator may keep what was
- * freed, and takes something for each block: what counts is the most that the heap has been. */
+/* Whether the heap explains next to nothing of a reading. Its largest size counts, with something
+ * for each block: the allocator may keep what was freed. */
 bool ml_coverage_is_unexplained(const struct ml_coverage_reading *reading);
 
 /* "glibc", "jemalloc", ..., "inside the executable", the file's own name, "unknown". */
@@ -96,10 +95,10 @@ void ml_coverage_tell(
     struct ml_coverage_told *out_told
 );
 
-/* Whether a heap that is, or was, so large is what filled this private memory. */
+/* Whether a heap of that size may be what filled this private memory. */
 bool ml_coverage_explains(uint64_t heap_bytes, uint64_t private_bytes);
 
-/* "12.0 MiB". Answers out_text. */
+/* "12.0 MiB". Returns out_text. */
 const char *ml_coverage_size(uint64_t bytes, char out_text[ML_COVERAGE_SIZE_BYTES]);
 
 #endif

@@ -1,5 +1,4 @@
-/* What a client and the tree of all hold and have done. Room: service. Context: the session's
- * thread. */
+/* The figures of a client and of the tree. Room: service. Context: the session's thread. */
 #ifndef MEMLOG_SERVICE_SESSION_FIGURES_H
 #define MEMLOG_SERVICE_SESSION_FIGURES_H
 
@@ -13,7 +12,7 @@
 struct ml_client;
 struct ml_session;
 
-/* Live figures of a client or (id 0) of the tree. */
+/* The figures of a client. */
 struct ml_client_figures {
     struct ml_totals totals;
     struct ml_coverage_told coverage;
@@ -21,14 +20,14 @@ struct ml_client_figures {
     uint64_t events, lost_events, unknown_frees, late_events;
     uint64_t truncated_stacks, broken_stacks;
     uint64_t inherited_bytes, inherited_blocks;
-    uint64_t missed_frees; /* addresses given out again whose free was not seen */
-    uint64_t lost_chunks;  /* as its threads say, or the service missed if that is more */
+    uint64_t missed_frees; /* addresses that were allocated again before their free was seen */
+    uint64_t lost_chunks;  /* as its threads say, or as the service missed if that is more */
     uint32_t nodes_count;
-    /* Of an entry that stands for several: how many, and who of them failed. 0: it is one process.
-     */
+    /* An entry that stands for several processes: how many, and how many of them failed. 0: it is
+     * one process. */
     uint32_t folded_processes, folded_failed;
     uint64_t sampling_bytes; /* of its latest records; 1: every allocation */
-    uint64_t exact_blocks;   /* live, and recorded while every allocation was */
+    uint64_t exact_blocks;   /* live, and recorded when every allocation was */
     uint64_t held_at_tree_peak_bytes, held_at_tree_peak_blocks;
     bool left_tree; /* it has ended, or its recording was stopped */
     bool complete;
@@ -45,11 +44,11 @@ struct ml_totals ml_session_totals(const struct ml_session *session);
  */
 struct ml_amount ml_session_left(const struct ml_session *session);
 
-/* What is live at each of its stack nodes, by id; [0] is what has no stack. An array of *out_count,
- * for the caller to free. NULL when there is no memory. */
+/* The live bytes at each of its stack nodes, by id; [0] has those without a stack. An array of
+ * *out_count, which the caller frees. NULL when there is no memory. */
 uint64_t *ml_client_live_by_node(const struct ml_client *client, uint32_t *out_count);
 
-/* Where the session's memory is, by what it holds; used_bytes is everything. O(lanes). */
+/* The session's memory by what it holds. used_bytes is all of it. O(lanes). */
 struct ml_session_memory {
     uint64_t used_bytes;
     uint64_t blocks, blocks_bytes; /* live ones */

@@ -13,22 +13,21 @@ static bool same_text(const char *a, const char *b) {
     return strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0;
 }
 
-/* The same program, in the same part of the tree's life: what their report line says is one thing.
- */
+/* The same program, role and end: one line of the report describes both. */
 static bool is_alike(const struct ml_client *a, const struct ml_client *b) {
     return a->role == b->role && a->end.state == b->end.state &&
            a->sampling.longest_bytes == b->sampling.longest_bytes && same_text(a->name, b->name) &&
            same_text(a->executable, b->executable);
 }
 
-/* The entries of one round of folding, and who may become one. */
+/* The entries of one round of folding, and processes that may become one. */
 struct entries {
     struct ml_client *list[ML_FOLD_PROGRAMS_MAX];
     uint32_t count;
 };
 
-/* Whoever it is folded into; itself if it is the first of its program; NULL: there are too many
- * programs, and it is the first of those that have no entry of their own. */
+/* The entry for a process. Itself: it is the first of its program. NULL: it is the first beyond the
+ * limit of programs. */
 static struct ml_client *
 entry_for(struct ml_session *session, struct entries *entries, struct ml_client *client) {
     for (uint32_t i = 0; i < entries->count; i++) {
@@ -64,7 +63,7 @@ static void add_accounting(struct ml_accounting *sum, const struct ml_accounting
     }
 }
 
-/* Of all of them the one with most private memory; somebody's reason. */
+/* The reading with most private memory; the first reason. */
 static void add_coverage(struct ml_coverage_told *sum, const struct ml_coverage_told *one) {
     if (one->was_read && (!sum->was_read || one->private_bytes > sum->private_bytes)) {
         sum->was_read = true;
@@ -102,8 +101,8 @@ static uint64_t later(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* What it says of itself covers all of them: from the first start to the last end, the largest
- * footprint. How it ended is what all of them agree on. */
+/* Its description covers all of them: from the first start to the last end, with the largest
+ * footprint. Of its end it keeps what all have in common. */
 static void widen(struct ml_client *entry, const struct ml_client *client) {
     if (client->setup.start.ticks < entry->setup.start.ticks) {
         entry->setup.start = client->setup.start;
@@ -134,7 +133,7 @@ static void widen(struct ml_client *entry, const struct ml_client *client) {
 
 /* An ended process becomes an entry that stands for itself. */
 static enum ml_status make_entry(struct ml_client *client) {
-    ml_client_show(client, NULL); /* of one of many it would be nobody's */
+    ml_client_show(client, NULL); /* one of many has no view */
     struct ml_budget *budget = &client->session->budget;
     struct ml_fold *fold = ml_budget_new(budget, sizeof(*fold));
     if (fold == NULL) {
@@ -150,14 +149,14 @@ static enum ml_status make_entry(struct ml_client *client) {
     fold->figures.accounting.balanced = true;
     add_figures(fold, client);
     if (!fold->figures.complete && client->trouble[0] == 0) {
-        /* The static text of its own counters. */
+        /* This may be the static text for its counters. */
         (void)snprintf(
             client->trouble, sizeof(client->trouble), "%s", ml_client_figures(client).trouble
         );
     }
     client->fold = fold;
-    client->budget.max_bytes = UINT64_MAX; /* what it holds from now on is of many */
-    client->session->done_count--;         /* an entry is none of those that are kept */
+    client->budget.max_bytes = UINT64_MAX; /* from now on it holds the tables of many */
+    client->session->done_count--;         /* an entry does not count among those that are kept */
     return ML_OK;
 }
 
@@ -168,7 +167,7 @@ void ml_fold_free(struct ml_fold *take_fold, struct ml_budget *budget) {
     }
 }
 
-/* The entry of all programs that have none of their own: its main program is none of theirs. */
+/* Make the entry of programs without one of their own. None of them is its main program. */
 static void become_others(struct ml_client *client) {
     if (make_entry(client) != ML_OK) {
         return;
@@ -200,13 +199,13 @@ uint32_t ml_session_where(const struct ml_session *session, uint32_t id) {
                : id;
 }
 
-/* Room to say where that id has gone. */
+/* Make room for the entry of that id. */
 static enum ml_status reserve_where(struct ml_session *session, uint32_t id) {
     if (id < session->folded_into_count) {
         return ML_OK;
     }
     if (id > 2 * ML_SESSION_CLIENTS_MAX) {
-        return ML_PEER_LIMIT; /* no id of the host's */
+        return ML_PEER_LIMIT; /* the host gives no such id */
     }
     uint32_t wanted = session->folded_into_count < 1024 ? 1024 : session->folded_into_count * 2;
     wanted = wanted <= id ? id + 1 : wanted;
@@ -237,7 +236,7 @@ static void forget_id(struct ml_session *session, const struct ml_client *client
     *link = client->next_by_id;
 }
 
-/* Children of who goes have their inheritance by now, or never will. */
+/* The children of a folded process know by now what they inherited, or never will. */
 static void let_go(struct ml_session *session) {
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
         if (client->parent != NULL && client->parent->phase == ML_CLIENT_FOLDED) {
@@ -264,7 +263,7 @@ static void let_go(struct ml_session *session) {
 
 /* ---- folding */
 
-/* Long enough after its end for its children to have shown themselves. */
+/* Whether its end is so long ago that all of its children are known. */
 static bool is_settled(const struct ml_session *session, const struct ml_client *client) {
     return session->running_count == 0 ||
            client->end.end.ticks + session->patience_ticks * ML_SESSION_PATIENCES <=
@@ -286,7 +285,7 @@ static int by_life(const void *a, const void *b) {
     return one->order < other->order ? -1 : one->order > other->order;
 }
 
-/* Take it in; false: it stays what it is. */
+/* Add the process to the entry. False: it stays what it is. */
 static bool fold_into(struct ml_client *entry, struct ml_client *client) {
     struct ml_session *session = client->session;
     const char *main_path =
@@ -305,8 +304,8 @@ static bool fold_into(struct ml_client *entry, struct ml_client *client) {
     return true;
 }
 
-/* Who may be folded, the shortest-lived first, then NULL; and the entries that there are. The
- * caller's; NULL without memory. */
+/* The processes that may be folded, the shortest-lived first, then NULL; also finds the present
+ * entries. The caller frees the list. NULL without memory. */
 static struct ml_client **candidates_of(struct ml_session *session, struct entries *entries) {
     uint32_t count = 0;
     struct ml_client **list =

@@ -21,7 +21,7 @@ static bool is_same(const struct ml_stored_node *a, const struct ml_stored_node 
            a->frame == b->frame;
 }
 
-/* Where such a node stands in the index, or the empty place where it belongs. */
+/* The place of such a node in the index, or the empty one where it belongs. */
 static uint32_t *place_of(const struct ml_fold_tables *tables, const struct ml_stored_node *node) {
     const uint32_t mask = tables->index_capacity - 1;
     uint32_t at = (uint32_t)hash_of(node) & mask;
@@ -32,7 +32,7 @@ static uint32_t *place_of(const struct ml_fold_tables *tables, const struct ml_s
     return &tables->index[at];
 }
 
-/* An index of so many places, of all nodes that are defined. */
+/* Build an index of so many places, of all defined nodes. */
 static enum ml_status build_index(struct ml_fold_tables *tables, uint32_t capacity) {
     struct ml_budget *budget = tables->stacks->budget;
     uint32_t *index = ml_budget_new(budget, (size_t)capacity * sizeof(*index));
@@ -56,7 +56,7 @@ static enum ml_status build_index(struct ml_fold_tables *tables, uint32_t capaci
     return ML_OK;
 }
 
-/* The entry's node that is like this one. 0: it has as many as it may. */
+/* The node of the entry with this content, made if it is new. 0: there are too many. */
 static enum ml_status
 node_like(struct ml_fold_tables *tables, const struct ml_stored_node *like, uint32_t *out_id) {
     /* Half full at most. */
@@ -102,7 +102,7 @@ static uint32_t ids_used(const void *table, uint32_t end) {
     return end > 1 ? end : 1;
 }
 
-/* A module as it is looked for: its path may be another process's main program. */
+/* A module to find. Its path may be that of another process's main program. */
 struct wanted {
     const struct ml_stored_module *module;
     const uint8_t *path;
@@ -118,7 +118,7 @@ static bool is_module(const struct ml_stored_module *known, const struct wanted 
            memcmp(known->bytes + known->build_id_bytes, wanted->path, wanted->path_bytes) == 0;
 }
 
-/* The entry's module that is the same file; 0: it has as many as it may. */
+/* The module of the entry of the same file, made if it is new. 0: there are too many. */
 static enum ml_status module_like(
     struct ml_fold_tables *tables,
     const struct ml_stored_module *module,
@@ -193,7 +193,7 @@ static uint32_t nodes_used(const struct ml_stack_store *stacks, const struct ml_
 
 /* ---- another process's stacks in the entry's terms */
 
-/* By that process's ids. 0 is nothing, and what could not be placed. */
+/* The ids of a process in the entry. 0: none, or there was no room. */
 struct map {
     const struct ml_fold_choice *choice;
     uint32_t *nodes, *modules, *strings, *cells;
@@ -238,8 +238,7 @@ static void mark_needed(
     }
 }
 
-/* The same frame, below the parent's place in the entry. What was never defined is a broken frame.
- */
+/* The same frame under the parent's node in the entry. An undefined node becomes a broken frame. */
 static enum ml_status translate(
     struct ml_fold_tables *tables,
     const struct ml_stack_store *stacks,
@@ -280,7 +279,7 @@ static enum ml_status translate(
     return status;
 }
 
-/* Parents have smaller ids than their children: one pass. */
+/* Parents have smaller ids than their children, so one pass is enough. */
 static enum ml_status map_nodes(
     struct ml_fold_tables *tables,
     const struct ml_stack_store *stacks,
@@ -298,13 +297,13 @@ static enum ml_status map_nodes(
             status = node_like(tables, &like, &map->nodes[id]);
         }
         if (map->nodes[id] == 0) {
-            map->nodes[id] = like.parent; /* no room for it */
+            map->nodes[id] = like.parent; /* there is no room for it */
         }
     }
     return status;
 }
 
-/* Every cell has its place in the entry, still without its figures. */
+/* Make each cell's cell in the entry, still without figures. */
 static enum ml_status
 map_cells(struct ml_fold_tables *tables, const struct ml_tracker *tracker, struct map *map) {
     struct ml_tracker *own = tables->tracker;
@@ -325,7 +324,7 @@ map_cells(struct ml_fold_tables *tables, const struct ml_tracker *tracker, struc
 
 /* ---- figures */
 
-/* What the entry's cell held when the tree was at its peak is nothing, if that was since. */
+/* The tree has had a new peak: at that moment the entry's processes held nothing. */
 static void begin_epoch(struct ml_tracker *own) {
     if (own->tree_epoch != own->tree->epoch) {
         own->tree_epoch = own->tree->epoch;
@@ -350,8 +349,7 @@ static void add_variances(
     }
 }
 
-/* Live sums are below 2^48 each, and no more than 2^16 processes are in one run: they do not wrap.
- */
+/* Live sums are below 2^48 each, and a run has at most 2^16 processes: the sums do not wrap. */
 static void add_cell(
     struct ml_tracker *own, uint32_t own_index, const struct ml_tracker *tracker, uint32_t index
 ) {
@@ -392,7 +390,7 @@ static void add_totals(struct ml_tracker *own, const struct ml_tracker *tracker)
 
 /* ---- the whole */
 
-/* From lazily kept shares to sums: each cell says its own. */
+/* Make every cell hold its own shares, which were kept only when a cell changed. */
 static void settle_shares(struct ml_tracker *tracker) {
     tracker->held = ml_tracker_tree_held(tracker);
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
@@ -416,8 +414,8 @@ static void settle_shares(struct ml_tracker *tracker) {
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
         tracker->cells.cells[i].mark = tracker->mark;
     }
-    /* No mark is older: each cell's peak is what it says. And where the tree has gone on since the
-     * last process was added, this one was not there (left_epoch is none of the tree's). */
+    /* No mark is older than the peak, so each cell's saved peak holds. If the tree has a new peak
+     * since the last process was added, this one had left (left_epoch is none of the tree's). */
     tracker->peak_mark = 0;
     tracker->left_epoch = 0;
     tracker->absent_epoch = 0;

@@ -1,13 +1,12 @@
-/* One process's stacks and figures added to another's: what folding does. Room: service. Context:
- * the session's one thread.
+/* One process's stacks and figures added to another's. Room: service. Context: the session's one
+ * thread.
  *
- * One rule: two stacks are the same when their frames are at the same places of the same files.
- * Every process has its own addresses, module numbers and node ids; the entry keeps its first
- * one's.
+ * One rule: two stacks are the same if their frames are at the same places of the same files. Every
+ * process has its own addresses, module numbers and node ids; the entry keeps those of its first
+ * process.
  *
- * The entry's shares at the tree's peak are kept as any process's are, by the tree's epoch: a new
- * maximum makes all of them nothing, at no cost. Its peak is the sum of the processes' own peaks.
- */
+ * The entry's shares at the tree's peak are kept as every process's, by the tree's epoch: a new
+ * maximum makes them all zero at no cost. Its peak is the sum of the processes' own peaks. */
 #ifndef MEMLOG_SERVICE_SESSION_FOLD_TABLES_H
 #define MEMLOG_SERVICE_SESSION_FOLD_TABLES_H
 
@@ -15,38 +14,38 @@
 #include "service/heap/tracker.h"
 
 enum {
-    /* Of one entry, 6 MiB with their index. What lies deeper is told of the last frame that is
-     * known: programs that are generated while they run never repeat an address. */
+    /* Of one entry: 6 MiB with their index. Deeper frames count as the last known one. Programs
+     * whose code is generated while they run never repeat an address. */
     ML_FOLD_NODES_MAX = 1 << 18
 };
 
-/* Which cells keep their stacks. The others' sums go to one node of the entry, by heap and size
- * class. */
+/* The cells that keep their stacks. The sums of the others go to one node of the entry, by heap and
+ * size class. */
 struct ml_fold_choice {
     const uint8_t *kept;  /* one byte a cell; NULL: all of them */
     uint32_t others_node; /* of the entry */
 };
 
-/* What an entry needs to find its own again. */
+/* What an entry needs to find its own nodes again. */
 struct ml_fold_tables {
     struct ml_stack_store *stacks;
     struct ml_tracker *tracker;
     uint32_t *index;         /* of nodes, by what they are; open addressing, 0: empty */
     uint32_t index_capacity; /* a power of two */
     uint32_t indexed;        /* entries in it */
-    uint32_t next_node;      /* ids from here on are nobody's, not even of a node never defined */
+    uint32_t next_node;      /* ids from here on are unused, also as references */
 };
 
-/* An ended process becomes an entry: from now on its figures are sums. Errors: ML_ENV_MEMORY; then
- * nothing is changed. */
+/* An ended process becomes an entry: from now on its figures are sums. Errors: ML_ENV_MEMORY:
+ * nothing has changed. */
 ML_NODISCARD enum ml_status ml_fold_tables_init(
     struct ml_fold_tables *tables, struct ml_stack_store *stacks, struct ml_tracker *tracker
 );
 void ml_fold_tables_fini(struct ml_fold_tables *tables);
 
-/* Add what an ended process had; its tables stay as they are. `main_path` is the file of its main
- * program if that is not the entry's own, else NULL. Errors: ML_ENV_MEMORY, ML_PEER_LIMIT; then the
- * entry's figures are what they were. */
+/* Add the figures of an ended process, whose tables stay as they are. `main_path` is the file of
+ * its main program if that is not the entry's own, else NULL. Errors: ML_ENV_MEMORY, ML_PEER_LIMIT:
+ * the entry's figures are as before. */
 ML_NODISCARD enum ml_status ml_fold_tables_add(
     struct ml_fold_tables *tables,
     const struct ml_stack_store *stacks,
@@ -54,7 +53,7 @@ ML_NODISCARD enum ml_status ml_fold_tables_add(
     const char *main_path
 );
 
-/* The same of a choice of its cells. */
+/* The same for a choice of its cells. */
 ML_NODISCARD enum ml_status ml_fold_tables_add_some(
     struct ml_fold_tables *tables,
     const struct ml_stack_store *stacks,

@@ -22,7 +22,7 @@ static bool can_pay(const struct ml_client *client) {
            !client->tracker.totals_only;
 }
 
-/* Who holds most of those that can still give something; NULL: nobody. */
+/* The client that holds most of those that can still give up something; NULL: none. */
 static struct ml_client *largest_of(struct ml_session *session) {
     struct ml_client *largest = NULL;
     for (struct ml_client *client = session->first_active; client != NULL;
@@ -71,22 +71,22 @@ void ml_client_relieve(struct ml_client *client) {
     ml_client_end_timeline(client, client->session->timelines.noted_ns);
     client->relieved = true;
     if (client->timeline != NULL) {
-        /* They name nodes by the ids that they had. */
+        /* Their nodes have the ids of the tables that go. */
         ml_timeline_drop_stacks(client->timeline, &client->session->timelines.budget);
     }
-    /* What stays is made beside what goes. */
+    /* The smaller tables are made before the others are freed. */
     const uint64_t own_bytes = own->max_bytes;
     const uint64_t whole_bytes = whole->max_bytes;
     own->max_bytes = UINT64_MAX;
     whole->max_bytes = UINT64_MAX;
-    /* Without memory it keeps what it has. */
+    /* Without memory the tables stay. */
     (void)!ml_top_stacks_keep(&client->stacks, &client->tracker);
     own->max_bytes = own_bytes;
     whole->max_bytes = whole_bytes;
     set_stuck(client, own->used_bytes);
 }
 
-/* Somebody who has lost his live blocks, by us or by himself, and was not told of. */
+/* A client that has lost its live blocks, which the host does not know yet. */
 static struct ml_client *untold(struct ml_session *session) {
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
@@ -124,7 +124,7 @@ static bool tell_dropped(struct ml_session *session, struct ml_guard_event *out_
     return tell(session, ML_GUARD_DROPPED, client, out_event);
 }
 
-/* A step coarser; false: it is as coarse as it gets, or the last step has not shown yet. */
+/* Sample a step coarser. False: it is at the coarsest, or the last step has had no effect yet. */
 static bool make_coarser(
     struct ml_session *session, struct ml_client *client, struct ml_guard_event *out_event
 ) {
@@ -154,7 +154,7 @@ bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_eve
     if (tell_dropped(session, out_event)) {
         return true;
     }
-    /* What nobody gives back any more the others neither have nor pay for. */
+    /* Memory that lost clients keep is neither room for the others nor their use. */
     const uint64_t bound_bytes = smaller(session->budget.used_bytes, session->budget.max_bytes);
     const uint64_t stuck_bytes = smaller(session->stuck_bytes, bound_bytes);
     const uint64_t max_bytes = session->budget.max_bytes - stuck_bytes;

@@ -3,7 +3,7 @@
 #include "service/session/figures.h"
 #include "service/session/internal.h"
 
-/* Fewer are not worth a walk through malloc's heap. */
+/* With fewer a walk through malloc's heap does not pay. */
 enum { GIVE_BACK_BYTES = 4 << 20 };
 
 static uint64_t queues_bytes(const struct ml_sequencer *sequencer) {
@@ -24,7 +24,7 @@ static uint64_t nodes_bytes(const struct ml_stack_store *store) {
     return sum;
 }
 
-/* What malloc keeps goes back to the system. A sanitizer has an allocator of its own. */
+/* Give back to the system what malloc keeps. A sanitizer has its own allocator. */
 static void trim(void) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     (void)malloc_trim(0);

@@ -8,7 +8,7 @@
 #include "service/session/internal.h"
 
 struct ml_session *ml_session_new(const struct ml_timestamp *start, uint64_t max_memory_bytes) {
-    /* Its hands stand on cache lines of their own. */
+    /* The hands need cache lines of their own. */
     struct ml_session *session = aligned_alloc(_Alignof(struct ml_session), sizeof(*session));
     if (session == NULL) {
         return NULL;
@@ -122,8 +122,8 @@ void ml_session_patience(struct ml_session *session, uint64_t ticks) {
     session->patience_ticks = ticks;
 }
 
-/* The kernel gives a pid to one process at a time: whoever had it before is gone by exec, or dead.
- */
+/* The kernel gives a pid to one process at a time, so its earlier owner has left by exec or
+ * death. */
 static void replace_namesake(struct ml_session *session, struct ml_client *client) {
     struct ml_client **link = &session->by_pid[client->setup.pid % ML_SESSION_BUCKETS];
     for (struct ml_client *other = *link; other != NULL; other = other->next_by_pid) {
@@ -202,7 +202,7 @@ static uint64_t lane_last_time(const void *context, uint32_t lane) {
     return queue != NULL ? queue->last_time : 0;
 }
 
-/* Whoever is finished leaves the list of those that an advance looks at. */
+/* Finished clients leave the list that an advance looks at. */
 static void finish_reached(struct ml_session *session, uint64_t until) {
     struct ml_client **link = &session->first_active;
     while (*link != NULL) {
@@ -218,7 +218,7 @@ static void finish_reached(struct ml_session *session, uint64_t until) {
     }
 }
 
-/* Children that were done before their parent's FORK record came are no more active. */
+/* Children that ended before their parent's FORK record came are no longer active. */
 static void inherit_all(struct ml_session *session) {
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
         ml_client_inherit(client);
@@ -240,10 +240,9 @@ uint64_t ml_session_known(const struct ml_session *session) {
     return session->known_ticks;
 }
 
-/* The moment up to which all clients are known, but for those that are left behind. */
-/* Up to where the tree may go for this client's forks: a child records from its first allocation
- * on, and is announced to us a moment later. One that only execs, or ends, is never announced: so
- * no longer than patience. */
+/* How far the tree may go in view of this client's forks. A child records from its first allocation
+ * on, and the host announces it a moment later. A child that execs at once, or ends, is never
+ * announced, so the tree waits no longer than patience. */
 static uint64_t known_of_forks(struct ml_client *client, uint64_t ticks, uint64_t until) {
     const uint64_t patience = client->session->patience_ticks;
     while (client->expected_count > 0 && client->expected[0].time < ticks &&
@@ -256,6 +255,7 @@ static uint64_t known_of_forks(struct ml_client *client, uint64_t ticks, uint64_
     return until;
 }
 
+/* The moment up to which all clients are known, but for those that are left behind. */
 static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
     const uint64_t lag_ticks = session->patience_ticks * ML_SESSION_PATIENCES;
     const uint64_t horizon = lag_ticks > 0 && lag_ticks < ticks ? ticks - lag_ticks : 0;

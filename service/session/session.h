@@ -27,7 +27,7 @@
 #include "ipc/wire/ml_status.h"
 
 enum {
-    /* For ml_session_workers: some 100 us of work, several times what waking a thread takes. */
+    /* For ml_session_workers: some 100 us of work. Waking a thread takes a fraction of that. */
     ML_SESSION_LEAST_EVENTS = 4096
 };
 
@@ -43,39 +43,39 @@ struct ml_workers;
 struct ml_session *ml_session_new(const struct ml_timestamp *start, uint64_t max_memory_bytes);
 void ml_session_free(struct ml_session *take_session);
 
-/* How long a lane may stand still in the middle of an event before it is given up, in ticks: well
- * over what a scheduler keeps a thread waiting. 0 until set; for clients added from now on. A
- * client that is known less far than ML_SESSION_PATIENCES of it is left behind: its own events wait
- * for their moment, the others go on without it, and only the order between it and them, which the
- * tree's peak is made of, is no more exact. */
+/* How long a lane may stand still in the middle of an event before it is given up, in ticks. It
+ * should be well above the time that a scheduler keeps a thread waiting. 0 until set; holds for
+ * clients that are added later. A client that lags by more than ML_SESSION_PATIENCES times this is
+ * left behind: its events wait for their moment, and the others go on without it. Only the order
+ * between it and them is then inexact, which the tree's peak depends on. */
 void ml_session_patience(struct ml_session *session, uint64_t ticks);
 
-/* Another bound for the tables' memory (0: none). What is taken stays, though it be more. */
+/* Set the bound for the tables' memory (0: none). Memory that is in use stays, even beyond it. */
 void ml_session_limit(struct ml_session *session, uint64_t max_memory_bytes);
 
-/* What one client may hold of it at most, from the next one on that is added; 0:
- * ML_GUARD_CLIENT_PERCENT of the session's bound. Beyond it the client loses itself: its live
- * blocks first, then it is lost. Nobody else is asked for anything. */
+/* The memory that one client may hold, for clients that are added later. 0: ML_GUARD_CLIENT_PERCENT
+ * of the session's bound. A client beyond it loses its live blocks first, then it is lost. Other
+ * clients are not affected. */
 void ml_session_quota(struct ml_session *session, uint64_t max_client_bytes);
 
-/* Keep the profiles of so many ended processes, each on its own; what goes beyond is folded:
- * service/session/fold.h. All of them until this is called. */
+/* Keep the profiles of so many ended processes; further ones are folded: service/session/fold.h.
+ * Without this call all are kept. */
 void ml_session_keep(struct ml_session *session, uint32_t processes);
 
-/* Where it says whose data it works on, from now on; outlives the session. Nothing is said while
- * several workers are at several clients: who of them dies of his could not be told from it. */
+/* Where to name the client that is worked on, from now on; outlives the session. None is named
+ * while several workers are at work: which of them died could not be told from it. */
 void ml_session_say(struct ml_session *session, struct ml_last_words *words);
 
-/* Who works on several clients at once from now on; outlives the session. Nothing of the outcome
- * depends on it: what is late is applied a little later. Slices of fewer than least_events events
- * are applied in the order of their stamps by the session's thread: anything else costs more. */
+/* The workers for several clients at once, from now on; outlive the session. The outcome does not
+ * depend on them, but late events are applied a little later. Slices of fewer than least_events
+ * events are applied in the order of their stamps by the session's thread, which costs less. */
 void ml_session_workers(
     struct ml_session *session, struct ml_workers *workers, uint64_t least_events
 );
 
 /* From here to ml_session_together clients are fed apart (service/session/client.h): each by one
  * worker at a time, which first calls ml_client_take with its number. Nothing else of the session
- * is called meanwhile, and behind it ml_client_give_back for each client that was taken. */
+ * is called meanwhile. Afterwards ml_client_give_back is called for each client that was taken. */
 void ml_session_apart(struct ml_session *session);
 void ml_session_together(struct ml_session *session);
 
@@ -87,21 +87,20 @@ ML_NODISCARD enum ml_status ml_session_add(
 /* The client of that id, NULL if there is none. */
 struct ml_client *ml_session_find(struct ml_session *session, uint32_t id);
 
-/* Apply, in time order over all clients that are settled, everything stamped up to `ticks`; less
- * far where a lane is busy (nothing behind its last event is known of it). What is wrong with a
- * client's events makes that client lost, not the call fail: ml_client_status(). */
+/* Apply everything stamped up to `ticks`, in the order of time over all settled clients. Where a
+ * lane is busy, less far: events after its last one are unknown. An error in a client's events
+ * loses that client, not the call: ml_client_status(). */
 ML_NODISCARD enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks);
 
-/* The moment up to which the last ml_session_advance() applied everything, of all settled clients:
- * its `ticks`, or less where some lane was busy. */
+/* The moment up to which the last ml_session_advance() applied the events of all settled clients:
+ * its `ticks`, or less if a lane was busy. */
 uint64_t ml_session_known(const struct ml_session *session);
 
-/* Walk the clients: the first for NULL, the next else, NULL behind the last. */
+/* Walk the clients: the first for NULL, else the next; NULL after the last. */
 struct ml_client *ml_session_next(struct ml_session *session, struct ml_client *client);
 
-/* It is `monotonic_ns`, between two rounds: for the series of what was live when
- * (service/history/timeline.h), which are made from the first call on. is_exact: somebody is about
- * to take a snapshot. */
+/* The time is `monotonic_ns`, between two rounds. It is for the series of live memory
+ * (service/history/timeline.h), which begin with the first call. is_exact: a snapshot follows. */
 void ml_session_note_time(struct ml_session *session, uint64_t monotonic_ns, bool is_exact);
 
 #endif

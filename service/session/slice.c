@@ -1,44 +1,44 @@
-/* A slice of time, applied: everything that is ready up to a moment, of all clients.
+/* Applies a slice of time: everything that is ready up to a moment, of all clients.
  *
- * The order between processes matters for one thing alone: the tree's peak. There are four ways to
- * apply a slice, and all of them end with the same figures:
+ * The order between processes matters only for the tree's peak. There are four ways to apply a
+ * slice, and all give the same figures:
  *
  *   alone    one client has events: in its own order
- *   apart    whatever the order, the tree's peak cannot be reached: each client by itself, on
- *            several cores if there are several
- *   noted    it may be: each client by itself all the same, its changes noted (change_log.h); where
- *            the maximum was, the notes say afterwards. On one core, too: a client's events many at
- *            a time find more in the cache than everybody's by turns
- *   merged   by one thread, event by event in the order of stamps: where a client leaves the tree
- *            or comes back, and of few events
+ *   apart    the tree's peak cannot be reached in any order: each client by itself, on several
+ *            cores if there are several
+ *   noted    it may be reached: each client by itself as well, with its changes noted
+ *            (change_log.h). The notes then show where the maximum was. This is faster on one core,
+ *            too: many events of one client in a row find more in the cache
+ *   merged   by one thread in the order of stamps: where a client leaves the tree or returns to it,
+ *            and for few events
  *
- * While clients are applied apart, none of them touches another one: not the tree's sums (each hand
- * has sums of its own, which are added behind), not its parent's list of children, not the children
- * that it has reaped. */
+ * Clients that are applied apart do not touch each other: neither the tree's sums (each hand has
+ * its own, which are added afterwards), nor a parent's list of children, nor the children that they
+ * have reaped. */
 #include <stdlib.h>
 
 #include "service/heap/change_log.h"
 #include "service/session/internal.h"
 
 enum {
-    /* Events that are noted at once: 48 bytes each at most, 3 MiB. What waits beyond them makes
-     * further pieces. */
+    /* Events that are noted at once: at most 48 bytes each, 3 MiB. More events are noted in further
+     * pieces. */
     PIECE_EVENTS = 1 << 16,
-    /* Between two moments at which a client leaves the tree there is a piece that may be noted. Of
-     * clients that leave it all the time, the rest is merged. */
+    /* Between two moments at which a client leaves the tree lies a piece that may be noted. After
+     * so many of them the rest is merged. */
     CUTS_MAX = 8,
-    /* Advances without notes, until their memory is given back. */
+    /* Advances without notes until their memory is freed. */
     NOTES_IDLE_ROUNDS = 64
 };
 
 struct slice {
     struct ml_session *session;
-    struct ml_client **clients; /* that are ready */
+    struct ml_client **clients; /* ready ones */
     uint32_t count;
     uint64_t until;
-    ml_wide_sum most_bytes; /* the tree's sum cannot rise above */
+    ml_wide_sum most_bytes; /* the tree's sum stays at or below this */
     uint64_t events;        /* that are queued up to `until` */
-    uint64_t first_turn;    /* no client leaves or enters the tree before */
+    uint64_t first_turn;    /* no client leaves or enters the tree before this moment */
     bool can_note;
 };
 
@@ -64,7 +64,8 @@ static uint64_t first_of(const struct ml_client *client) {
     return ml_sequencer_first(&client->sequencer, &first) ? first : UINT64_MAX;
 }
 
-/* Where the first of its own turns is queued: the one that was first has been applied. */
+/* Find its first queued event that takes a client out of the tree; the former first one was
+ * applied. */
 static void find_turn(struct ml_client *client) {
     const struct ml_sequencer *sequencer = &client->sequencer;
     client->first_turn = UINT64_MAX;
@@ -81,8 +82,8 @@ static void find_turn(struct ml_client *client) {
     }
 }
 
-/* The first queued event that takes a client out of the tree: its own or, in a lane that has no
- * other events, the host's. */
+/* The first queued event that takes a client out of the tree: its own, or one of the host's, which
+ * are in a lane of their own. */
 static uint64_t next_turn(struct ml_client *client) {
     const struct ml_sequencer *sequencer = &client->sequencer;
     uint64_t turn = UINT64_MAX;
@@ -94,7 +95,8 @@ static uint64_t next_turn(struct ml_client *client) {
     }
     const struct ml_lane_queue *host = ml_sequencer_queue(sequencer, ML_SEQUENCER_HOST_LANE);
     for (uint32_t i = host != NULL ? host->head : 0; host != NULL && i < host->count; i++) {
-        if (host->events[i].kind == ML_TIMED_LEAVE) { /* a reading concerns itself alone */
+        /* A reading, also of the host, takes no client out of the tree. */
+        if (host->events[i].kind == ML_TIMED_LEAVE) {
             return host->events[i].time < turn ? host->events[i].time : turn;
         }
     }
@@ -106,7 +108,7 @@ static void add_client(struct slice *slice, struct ml_client *client) {
     slice->clients[slice->count++] = client;
     slice->most_bytes += client->queued_bytes + client->resizing_bytes;
     slice->first_turn = turn < slice->first_turn ? turn : slice->first_turn;
-    /* What is sampled has variances, which notes do not tell; who is out of the tree comes back
+    /* Sampled blocks have variances, which notes do not hold. A client outside the tree returns
      * with its next event, unless that is a turn. */
     const bool steady = client->tracker.in_tree && client->leaving == ML_LEAVING_NOT;
     slice->can_note = slice->can_note && !client->sampled && (steady || turn <= first_of(client));
@@ -162,7 +164,7 @@ static void sift(struct ml_client **heap, uint32_t count, uint32_t at) {
     }
 }
 
-/* How far heap[0] may go before another client's event comes first. */
+/* How far heap[0] may go before another client's event. */
 static uint64_t alone_until(struct ml_client *const *heap, uint32_t count, uint64_t until) {
     for (uint32_t i = 1; i < 3 && i < count; i++) {
         const uint64_t other = first_of(heap[i]);
@@ -175,7 +177,7 @@ static uint64_t alone_until(struct ml_client *const *heap, uint32_t count, uint6
     return until;
 }
 
-/* Exactly in the order of stamps, over all of them. */
+/* In the order of stamps over all clients. */
 static void apply_merged(const struct slice *slice) {
     struct ml_client **heap = slice->clients;
     const uint64_t until = slice->until;
@@ -194,7 +196,7 @@ static void apply_merged(const struct slice *slice) {
 
 /* ---- apart */
 
-/* The tree as one hand sees it: changes of its sums, a peak that is out of reach. */
+/* Each hand gets a tree for its changes alone, whose peak is out of reach. */
 static void lend_trees(struct ml_session *session) {
     for (unsigned i = 0; i <= ml_workers_count(session->workers); i++) {
         session->hands[i].tree = session->tree;
@@ -204,7 +206,7 @@ static void lend_trees(struct ml_session *session) {
     }
 }
 
-/* Differences, which may be below zero: sums of unsigned numbers wrap to what they should be. */
+/* The differences may be negative: unsigned sums wrap to the right value. */
 static void take_trees_back(struct ml_session *session) {
     for (unsigned i = 0; i <= ml_workers_count(session->workers); i++) {
         session->tree.live_bytes += session->hands[i].tree.live_bytes;
@@ -237,7 +239,7 @@ static void run_apart(const struct slice *slice, uint32_t count, ml_work *work, 
     }
 }
 
-/* The client with most to do comes first, so that nobody is left with it at the end. */
+/* The client with most events comes first, so that no worker starts on it last. */
 static void put_largest_first(const struct slice *slice, uint32_t count) {
     for (uint32_t i = 1; i < count; i++) {
         struct ml_client *client = slice->clients[i];
@@ -248,7 +250,8 @@ static void put_largest_first(const struct slice *slice, uint32_t count) {
     }
 }
 
-/* Who has reaped children touches them: it comes behind the others, one at a time. */
+/* A client that has reaped children touches them, so it is applied after the others, one at a
+ * time. */
 static void apply_apart(struct slice *slice) {
 
     uint32_t apart = 0;
@@ -287,7 +290,7 @@ static void notice_one(void *context, uint32_t item, unsigned worker) {
     ml_tracker_notice_late(&noted->slice.clients[item]->tracker, &noted->logs[item]);
 }
 
-/* At most: the block that was there, and the new one. */
+/* At most two: the former block at the address, and the new one. */
 enum { CHANGES_EACH = 2 };
 
 static void free_logs(struct ml_notes *notes, struct ml_budget *budget) {
@@ -298,7 +301,7 @@ static void free_logs(struct ml_notes *notes, struct ml_budget *budget) {
     notes->logs_capacity = 0;
 }
 
-/* Room for the notes of a piece, or they are not made. */
+/* Make room for the notes of a piece. False: no notes are made. */
 static bool reserve_notes(struct ml_session *session) {
     struct ml_budget *budget = &session->budget;
     struct ml_notes *notes = &session->notes;
@@ -339,7 +342,7 @@ static void open_logs(const struct slice *slice, struct ml_notes *notes) {
         const struct ml_client *client = slice->clients[i];
         const uint64_t most = ml_sequencer_count(&client->sequencer, slice->until) * CHANGES_EACH;
         if (most > notes->capacity - used) {
-            abort(); /* take_piece has counted wrongly */
+            abort(); /* take_piece counted wrongly */
         }
         notes->logs[i] = (struct ml_change_log
         ){.changes = notes->changes + used, .capacity = (uint32_t)most, .order = client->order};
@@ -367,7 +370,7 @@ static bool pays(const struct slice *slice) {
     return slice->count > 1 && slice->events >= slice->session->least_events;
 }
 
-/* In whatever order. */
+/* In any order. */
 static void apply_each(struct slice *slice) {
     if (pays(slice)) {
         apply_apart(slice);
@@ -387,8 +390,8 @@ static uint64_t first_of_all(const struct slice *slice) {
     return first;
 }
 
-/* The slice's first piece: what can be noted at once, or true, and what has to be merged before
- * more can be noted. */
+/* The slice's first piece. False: it can be noted. True: it has to be merged before more can be
+ * noted. */
 static bool take_piece(const struct slice *slice, struct slice *out_piece) {
     const uint64_t first = first_of_all(slice);
     if (slice->first_turn <= first) {

@@ -84,7 +84,7 @@ void *ml_snapshot_array(size_t count, size_t size) {
     return calloc(count > 0 ? count : 1, size);
 }
 
-/* What goes on changing while tables are copied. */
+/* The figures that change while tables are copied. */
 static bool copy_figures(const struct ml_client *client, struct ml_snapshot_process *process) {
     const struct ml_client_figures figures = ml_client_figures(client);
     const struct ml_client_setup *setup = &client->setup;
@@ -149,7 +149,7 @@ static void hold(struct ml_session *session) {
     session->held = true;
 }
 
-/* What came meanwhile and cannot wait any longer is applied. */
+/* Events that came meanwhile and cannot wait are applied. */
 static void release(struct ml_session *session) {
     session->held = false;
     for (struct ml_client *client = session->first_active; client != NULL;

@@ -1,7 +1,7 @@
-/* What snapshot.c and snapshot_tables.c share. Room: service (private). Context: the session's
- * thread.
+/* What snapshot_build.c and snapshot_tables.c share. Room: service (private). Context: the
+ * session's thread.
  *
- * One rule: all that a snapshot points to is allocated here, and freed by ml_snapshot_free. */
+ * One rule: what is allocated here is freed by ml_snapshot_free. */
 #ifndef MEMLOG_SERVICE_SESSION_SNAPSHOT_INTERNAL_H
 #define MEMLOG_SERVICE_SESSION_SNAPSHOT_INTERNAL_H
 
@@ -14,15 +14,15 @@
 struct ml_client;
 struct ml_rest;
 
-/* Room for `count` things, one at least; NULL when there is no memory. */
+/* Room for `count` things, at least one; NULL when there is no memory. */
 void *ml_snapshot_array(size_t count, size_t size);
 
-/* A copy with a NUL behind it; of a NULL text an empty one. False when there is no memory. */
+/* Copy, and add a NUL; a NULL text is an empty one. False when there is no memory. */
 bool ml_snapshot_copy_bytes(const void *bytes, uint32_t count, struct ml_string *out_text);
 bool ml_snapshot_copy_string(const char *text, struct ml_string *out_text);
 
-/* Everything of a client but its figures, as far as the content asks for it. False when there is no
- * memory; what was copied by then is in the process. */
+/* Copy everything of a client but its figures, as far as the content asks for it. False when there
+ * is no memory; what was copied is in the process. */
 bool ml_snapshot_copy_tables(
     const struct ml_client *client,
     enum memlog_service_dump_content content,

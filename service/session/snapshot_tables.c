@@ -1,8 +1,8 @@
-/* A snapshot's tables, copied a piece at a time: cells, the stacks that they need, names. Between
- * two pieces the caller reads pipes, and the session holds still (ml_session_begin_snapshot): no
- * cell changes, but definitions come. What is defined while its process is being copied is left
- * out, as if it had come a moment later: nodes go before modules and behind strings, and one whose
- * parent was not foreseen is broken. */
+/* Copies a snapshot's tables a piece at a time: cells, the stacks that they need, names. Between
+ * two pieces the caller reads pipes. The session applies nothing then (ml_session_begin_snapshot),
+ * so no cell changes, but definitions come. A definition that comes while its process is copied is
+ * left out. So nodes are copied before modules and after strings, and a node whose parent was not
+ * foreseen is broken. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,14 +10,14 @@
 #include "service/session/snapshot_build.h"
 #include "service/session/snapshot_internal.h"
 
-/* Things copied or looked at between two rests: some 100 us. */
+/* Things that are copied or looked at between two rests: some 100 us. */
 enum { STEPS_A_REST = 1024 };
 
 struct copying {
     const struct ml_client *client;
     enum memlog_service_dump_content content;
     struct ml_snapshot_process *process;
-    uint32_t *places; /* by string id: where it is in process->strings */
+    uint32_t *places; /* by string id: its index in process->strings */
     uint32_t places_end;
     const struct ml_rest *rest;
     uint32_t steps, steps_a_rest;
@@ -80,7 +80,7 @@ static bool copy_modules(struct copying *copying) {
     return true;
 }
 
-/* strings[0] is "": what an undefined id gets. places[id] is the index of a defined one. */
+/* strings[0] is "", for undefined ids. places[id] is the index of a defined one. */
 static bool copy_strings(struct copying *copying) {
     const struct ml_stack_store *store = &copying->client->stacks;
     struct ml_snapshot_process *process = copying->process;
@@ -121,8 +121,7 @@ copy_node(const struct copying *copying, uint32_t id, const uint8_t *needed) {
     const struct ml_stack_store *store = &copying->client->stacks;
     const struct ml_stored_node *node = ml_stack_store_node(store, id);
     struct ml_snapshot_node copy = {.id = id, .frame = ML_FRAME_BROKEN};
-    /* Referred to and never defined: its chunk was lost; or defined since we asked what it needs.
-     */
+    /* Its definition was lost with its chunk, or came after the nodes were counted. */
     if (node == NULL || !node->defined || (node->parent != 0 && !is_needed(needed, node->parent))) {
         return copy;
     }
@@ -153,8 +152,8 @@ static uint32_t ids_end(struct copying *copying) {
     return end;
 }
 
-/* One bit an id: the ids that a snapshot needs, up to their roots: of the cells' nodes, or of those
- * of its series alone, which have cells, too. */
+/* The ids that the snapshot needs, a bit each, up to their roots: of the nodes of its cells, or of
+ * those of its series alone, which have cells too. */
 static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *out_count) {
     const struct ml_stack_store *store = &copying->client->stacks;
     const struct ml_cells *cells = &copying->client->tracker.cells;
@@ -251,7 +250,7 @@ static bool copy_cells(struct copying *copying) {
     return true;
 }
 
-/* An entry that stands for several has none of its own. */
+/* An entry that stands for several has no series. */
 static bool copy_timeline(const struct ml_client *client, struct ml_snapshot_process *process) {
     return client->timeline == NULL || client->fold != NULL ||
            ml_timeline_copy(client->timeline, process);

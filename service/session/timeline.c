@@ -1,8 +1,8 @@
 #include "service/session/internal.h"
 #include "service/session/session.h"
 
-/* What is freed when the series have become too much: a fraction, so that it is not looked for at
- * each turn. */
+/* When the series have grown to the first part of their bound, they are cut to the second, so that
+ * room is not sought at each turn. */
 enum { FULL_EIGHTHS = 7, FREED_EIGHTHS = 6 };
 
 void ml_client_free_timeline(struct ml_client *client) {
@@ -10,12 +10,12 @@ void ml_client_free_timeline(struct ml_client *client) {
     client->timeline = NULL;
 }
 
-/* Nothing more is noted: it has ended, or given up what the series' stacks are named by. */
+/* Nothing more is noted of a process that has ended, or whose tables were cut. */
 static bool is_over(const struct ml_client *client) {
     return client->phase >= ML_CLIENT_DONE || client->relieved;
 }
 
-/* The series of processes that ended go, until there is room again. */
+/* Free series of ended processes until there is room. */
 static void make_room(struct ml_session *session) {
     struct ml_budget *budget = &session->timelines.budget;
     if (budget->used_bytes < budget->max_bytes / 8 * FULL_EIGHTHS) {

@@ -13,7 +13,7 @@ struct largest {
     uint32_t count;
 };
 
-/* By what it holds or held at its process's peak, then by all that it ever got. */
+/* By the bytes that it holds or held at the peak of its process, then by its total. */
 static bool is_larger(const struct ml_tracker *tracker, uint32_t a, uint32_t b) {
     const struct ml_cell *cells = tracker->cells.cells;
     uint64_t most[2];
@@ -41,7 +41,7 @@ static void rank(const struct ml_tracker *tracker, struct largest *largest, uint
     largest->cells[at] = cell;
 }
 
-/* One byte a cell; the caller's, NULL without memory. */
+/* One byte a cell, which the caller frees; NULL without memory. */
 static uint8_t *choose(const struct ml_tracker *tracker) {
     struct largest largest = {.count = 0};
     uint8_t *kept = calloc((size_t)tracker->cells.count + 1, 1);
@@ -59,7 +59,7 @@ static uint8_t *choose(const struct ml_tracker *tracker) {
 
 /* ---- the new tables */
 
-/* The one stack of all others: a scope without a caller. */
+/* Define the one stack of all others: a scope without a caller. */
 static enum ml_status define_others(struct ml_stack_store *stacks, uint32_t *out_node) {
     const struct ml_event name = {
         .kind = ML_EVENT_STRING,
@@ -96,7 +96,7 @@ static enum ml_status fill(
     return status;
 }
 
-/* What is told of it beside its cells. */
+/* Its figures beside those of its cells. */
 static void carry_over(struct ml_tracker *tracker, const struct ml_tracker *old) {
     tracker->in_tree = old->in_tree;
     tracker->left_epoch = old->left_epoch;

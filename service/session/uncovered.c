@@ -27,8 +27,8 @@ largest_unseen(const struct ml_snapshot *snapshot, uint32_t *out_count) {
     return largest;
 }
 
-/* Who has no profile, and the one of them with most private memory. Forks that allocate nothing
- * hide nothing, as long as they have little. */
+/* Counts the processes without a profile, and finds the one with most private memory. A fork that
+ * allocated nothing hides nothing if it has little memory. */
 static uint32_t unrecorded(
     const struct ml_snapshot *snapshot, const struct memlog_service_unrecorded **out_largest
 ) {
@@ -46,7 +46,7 @@ static uint32_t unrecorded(
     return count;
 }
 
-/* One more part of the line; nothing of a count of 0. */
+/* Add a part to the line, unless the count is 0. */
 static void add(char text[TEXT_BYTES], uint64_t count, const char *one, const char *several) {
     const size_t used = strlen(text);
     if (count > 0) {

@@ -1,4 +1,5 @@
-/* Whose memory a dump cannot tell of, in one line. Room: service. Context: one thread. */
+/* The line of a dump that names the processes whose memory it does not show. Room: service.
+ * Context: one thread. */
 #ifndef MEMLOG_SERVICE_SESSION_UNCOVERED_H
 #define MEMLOG_SERVICE_SESSION_UNCOVERED_H
 
@@ -6,9 +7,9 @@
 
 #include "service/snapshot/snapshot.h"
 
-/* Put snapshot->uncovered together from its processes and from who ran without memlog: the process
- * with most private memory by its reason, the others by their number. Empty: nobody. False: there
- * is no memory; it stays empty. */
+/* Make snapshot->uncovered from its processes and from those without memlog. The process with most
+ * private memory is named with its reason, the others are counted. Empty: none. False: no memory,
+ * and it stays empty. */
 bool ml_snapshot_uncover(struct ml_snapshot *snapshot);
 
 #endif
