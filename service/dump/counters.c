@@ -10,7 +10,7 @@ enum { TYPE_COUNTER = 4, UNIT_SIZE_BYTES = 3 };
 
 enum { NAME_BYTES = 160, NS_PER_MS = 1000000 };
 
-/* What cannot be seen on a track as high as the largest value. */
+/* A change of a smaller part of the largest value cannot be seen. */
 enum { UNSEEN_PART = 1024 };
 
 /* The tracks of one process while they are written. */
@@ -22,12 +22,12 @@ struct counters {
     uint64_t process_track;
 };
 
-/* One track's values: which they are, and where they go. */
+/* One track: its values, and where they go. */
 struct track {
-    struct counters *counters; /* NULL: they are only counted */
+    struct counters *counters; /* NULL: values are only counted */
     uint64_t uuid;
     bool is_total;
-    uint64_t step_bytes; /* what changes by less is left out */
+    uint64_t step_bytes; /* smaller changes are left out */
     uint64_t shown_bytes;
     uint32_t count;
 };
@@ -75,7 +75,8 @@ static bool is_seen(const struct track *track, uint64_t bytes) {
     return change > track->step_bytes;
 }
 
-/* Its values, the first and the last always; a peak within a slot stands at the slot's start. */
+/* Show its values, always the first and the last. A peak within a slot is shown at the slot's
+ * start. */
 static void walk(struct track *track, const struct ml_snapshot_series *series) {
     uint64_t from_ms = series->from_ms;
 
@@ -116,7 +117,7 @@ static void send_track(
     const uint64_t highest_bytes =
         is_total ? series->points[series->points_count - 1].total_bytes : most_of(series);
     struct track track = {
-        /* Far from the processes' own numbers, which are spread by their pids. */
+        /* Far from the numbers of processes, which follow their pids. */
         .uuid = (counters->process_track ^ (number << 40)) * UINT64_C(0x9e3779b97f4a7c15),
         .is_total = is_total,
         .step_bytes = highest_bytes / UNSEEN_PART,
@@ -144,7 +145,7 @@ static uint32_t file_name_at(const struct ml_string *path) {
     return at;
 }
 
-/* Where its innermost frame lies: names are the analyzer's to find. */
+/* The place of its innermost frame: the analyzer finds the names. */
 static struct ml_string
 stack_name(const struct ml_snapshot_process *process, uint32_t id, char buffer[NAME_BYTES]) {
     const uint32_t node_index = ml_dump_node_find(process, id);
@@ -174,7 +175,7 @@ stack_name(const struct ml_snapshot_process *process, uint32_t id, char buffer[N
     return (struct ml_string){.data = buffer, .count_bytes = (uint32_t)count};
 }
 
-/* The stacks that held most, the most first. Answers how many. */
+/* The stacks that held most, the largest first. Returns their number. */
 static uint32_t choose_stacks(
     const struct ml_snapshot_process *process,
     const struct ml_snapshot_series *chosen[static ML_DUMP_COUNTER_STACKS]

@@ -4,7 +4,7 @@
 #include "ipc/trace/tables.h"
 #include "service/dump/standard.h"
 
-/* Raised when a reader of the version before would misread. */
+/* To be raised when readers of the version before would misread. */
 enum { EXACT_VERSION = 1 };
 
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_snapshot_node)};
@@ -18,7 +18,7 @@ struct rows {
     const void *first;
     size_t row_bytes;
     size_t count;
-    uint8_t *wire; /* the packet's; nothing is there while its body is put together */
+    uint8_t *wire; /* the packet's buffer, which is unused while its body is made */
 };
 
 #define ROWS(table, rows_first, rows_count)                                                        \
@@ -32,7 +32,7 @@ struct sealed_body {
     uint32_t kind;
 };
 
-/* The memlog field: the body with its checksum. */
+/* The memlog field: the body and its checksum. */
 static bool encode_sealed(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
     const struct sealed_body *sealed = *arg;
     const struct ml_dump_packet *packet = sealed->packet;
@@ -244,7 +244,7 @@ send_unrecorded(struct ml_dump_packet *packet, const struct memlog_service_unrec
         .folded_processes = one->folded_processes,
         .folded_failed = one->folded_failed,
         .left_tree = one->state != MEMLOG_SERVICE_PROCESS_STATE_RUNNING,
-        /* No process is without resident memory: 0 is what nobody has read. */
+        /* Every process has resident memory, so 0 means that it was not read. */
         .coverage_was_read = one->resident_bytes != 0,
         .coverage_private_bytes = one->footprint_bytes,
         .not_recorded = true,
@@ -293,7 +293,7 @@ void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot
     }
 }
 
-/* A table's packet says first whose it is. */
+/* A table's packet begins with the process that it belongs to. */
 static void begin_table(struct ml_dump_packet *packet, uint32_t process_id) {
     if (ml_dump_packet_is_empty(packet)) {
         ml_dump_packet_add_number(packet, ml_trace_MemlogTable_process_id_tag, process_id);
@@ -367,7 +367,7 @@ piece_of(const struct ml_dump_packet *packet, const struct rows *all, size_t at)
     return piece;
 }
 
-/* Pieces of it, each of which begins where the one before ends. */
+/* In pieces, each of which begins where the one before ends. */
 static void send_series(
     struct ml_dump_packet *packet, uint32_t process_id, const struct ml_snapshot_series *series
 ) {

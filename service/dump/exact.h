@@ -1,5 +1,5 @@
-/* The exact packets of a dump: everything that a snapshot holds, for our own reader. Room: service.
- * Context: one thread.
+/* The exact packets of a dump: all that a snapshot holds, for the analyzer. Room: service. Context:
+ * one thread.
  *
  * One rule: what is read back equals the snapshot to the byte. */
 #ifndef MEMLOG_SERVICE_DUMP_EXACT_H
@@ -8,25 +8,25 @@
 #include "service/dump/packet.h"
 #include "service/snapshot/snapshot.h"
 
-/* The run, in the file's first packet: with the clocks, which must come first, too. */
+/* Write the run, in the file's first packet beside the clocks, which must come first as well. */
 void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot);
 
-/* The heads of all processes, gaps, what was not profiled. Small: a file cut soon after still tells
- * who was there. */
+/* Write the heads of all processes, gaps, and what was not profiled. They are small, so a file that
+ * is cut soon after still has all processes. */
 void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot);
 
-/* The tree's series. */
+/* Write the tree's series. */
 void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot);
 
-/* One process's tables and series. */
+/* Write one process's tables and series. */
 void ml_dump_exact_tables(struct ml_dump_packet *packet, const struct ml_snapshot_process *process);
 
-/* The command line of a process that has no profile; its head is among the others'. */
+/* Write the command line of a process without a profile; its head is among the others. */
 void ml_dump_exact_unrecorded(
     struct ml_dump_packet *packet, const struct memlog_service_unrecorded *one
 );
 
-/* The mark that the file is whole. */
+/* Write the mark that the file is whole. */
 void ml_dump_exact_end(struct ml_dump_packet *packet);
 
 #endif

@@ -4,13 +4,13 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* Look-ups, or comparisons of a sort, between two rests: some 300 us where each misses the
- * cache. A million nodes take seconds. */
+/* Look-ups, or comparisons of a sort, between two rests: some 300 us if each misses the cache. A
+ * million nodes take seconds. */
 enum { STEPS_A_REST = 2048 };
 
 enum { FRAMES_ROOM_MIN = 1 << 11 };
 
-/* A number by when the frame was first met, not yet by its place in order. */
+/* Set while a frame's number is still that of its first use, not of its order. */
 static const uint32_t FRAME_MET = UINT32_C(1) << 31;
 
 static void step(struct ml_dump_frames *frames) {
@@ -93,8 +93,8 @@ static enum ml_status parents_resolve(struct ml_dump_frames *frames) {
     return ML_OK;
 }
 
-/* What no client can guess: frames whose hashes it has chosen would keep everybody's dump waiting.
- * By the bytes that the kernel has left each program at its start. */
+/* Factors that no client can guess: frames with chosen hashes would delay every dump. They come
+ * from the random bytes that the kernel gives each program. */
 static void take_factors(struct ml_dump_frames *frames) {
     const void *random = (const void *)getauxval(AT_RANDOM);
 
@@ -142,7 +142,7 @@ static int order_stacks(const void *left, const void *right, void *context) {
     return (a->node_index > b->node_index) - (a->node_index < b->node_index);
 }
 
-/* One stack for each cell of the heap, then those of the same node made one. */
+/* One stack for each cell of the heap; those of one node are then merged. */
 static void stacks_collect(struct ml_dump_frames *frames, uint16_t heap) {
     const struct ml_snapshot_process *process = frames->process;
     uint32_t count = 0;
@@ -179,7 +179,7 @@ static void stacks_collect(struct ml_dump_frames *frames, uint16_t heap) {
     frames->stacks_count = merged;
 }
 
-/* By what a frame shows. */
+/* By the content of a frame. */
 static int order_frames(const void *left, const void *right, void *context) {
     struct ml_dump_frames *frames = context;
     const struct ml_snapshot_node *nodes = frames->process->nodes;
@@ -222,7 +222,7 @@ place_of(const struct ml_dump_frames *frames, const struct ml_snapshot_node *nod
     return &frames->table[at];
 }
 
-/* Room for one more frame, with the table half empty. */
+/* Make room for one more frame; the table stays half empty. */
 static bool frames_grow(struct ml_dump_frames *frames) {
     uint32_t room = frames->frames_room == 0 ? FRAMES_ROOM_MIN : 2 * frames->frames_room;
     struct ml_dump_frame *larger = reallocarray(frames->frames, room, sizeof *larger);
@@ -245,7 +245,7 @@ static bool frames_grow(struct ml_dump_frames *frames) {
     return true;
 }
 
-/* The frame's number by when it was first met, from 1; 0: no memory. */
+/* The frame's number in the order of first use, from 1; 0: no memory. */
 static uint32_t frame_met(struct ml_dump_frames *frames, uint32_t node_index) {
     uint32_t *place = NULL;
 
@@ -261,8 +261,8 @@ static uint32_t frame_met(struct ml_dump_frames *frames, uint32_t node_index) {
     return *place;
 }
 
-/* Number the frames anew, in order, at all nodes that are used. Where they were met is not needed
- * any more: the table becomes the old number's new one. */
+/* Number the frames in their order, at all used nodes. The table is no longer needed, and holds the
+ * new number of each old one. */
 static void frames_order(struct ml_dump_frames *frames) {
     if (frames->frames_count == 0) {
         return;
@@ -281,7 +281,7 @@ static void frames_order(struct ml_dump_frames *frames) {
     }
 }
 
-/* Forget the frames of the last heap's stacks. */
+/* Forget the frames of the former heap. */
 static void clear_used(struct ml_dump_frames *frames) {
     for (uint32_t i = 0; i < frames->stacks_count; i++) {
         uint32_t at = frames->stacks[i].node_index;

@@ -1,7 +1,8 @@
-/* Which frames the stacks of one heap of one process use, numbered for interning. Room: service.
+/* The frames that the stacks of one heap of a process use, numbered for interning. Room: service.
  * Context: one thread.
  *
- * One rule: two numbers for each node of the process, and little for each cell and each frame. */
+ * One rule: memory is bounded: two numbers for each node of the process, and little for each cell
+ * and each frame. */
 #ifndef MEMLOG_SERVICE_DUMP_FRAMES_H
 #define MEMLOG_SERVICE_DUMP_FRAMES_H
 
@@ -22,16 +23,16 @@ struct ml_dump_stack {
     uint64_t live_bytes, live_blocks, total_bytes, total_blocks;
 };
 
-/* What several nodes may show. */
+/* A frame, which several nodes may show. */
 struct ml_dump_frame {
-    uint32_t node_index; /* of one that does */
+    uint32_t node_index; /* of one of them */
     uint32_t met;
 };
 
 struct ml_dump_frames {
     const struct ml_snapshot_process *process;
-    const struct ml_dump_sink *sink; /* rests in between */
-    uint32_t steps;                  /* since it did */
+    const struct ml_dump_sink *sink; /* rests between steps */
+    uint32_t steps;                  /* since the last rest */
     uint32_t *parent_index;          /* of each node; ML_DUMP_NO_INDEX at the root */
     uint32_t *frame;                 /* of each node: number of its frame, from 1; 0: not used */
     struct ml_dump_frame *frames;    /* by number - 1: kind, module, address, string rise */
@@ -41,7 +42,7 @@ struct ml_dump_frames {
     uint64_t factors[2];          /* of its hash */
     struct ml_dump_stack *stacks; /* room for every cell */
     uint32_t stacks_count;
-    bool has_no_stack; /* some stack has no node */
+    bool has_no_stack; /* a stack has no node */
 };
 
 /* The index of the node with that id; ML_DUMP_NO_INDEX: there is none. */

@@ -42,7 +42,7 @@ static pb_ostream_t body_stream(struct ml_dump_packet *packet) {
     );
 }
 
-/* Take what was encoded, or tell the caller to send first. */
+/* Take what was encoded. False: the caller must send first. */
 static bool body_close(struct ml_dump_packet *packet, const pb_ostream_t *stream, bool encoded) {
     if (++packet->puts == PUTS_A_REST) {
         packet->puts = 0;

@@ -1,8 +1,8 @@
-/* One packet after another of a dump, put together in a bounded buffer. Room: service. Context: one
+/* The packets of a dump, made one after another in a bounded buffer. Room: service. Context: one
  * thread.
  *
- * One rule: the first error stays. Every call after it does nothing; the caller looks once, at the
- * end, at `status`. */
+ * One rule: the first error stays. Every call after it does nothing. The caller reads `status`
+ * once, at the end. */
 #ifndef MEMLOG_SERVICE_DUMP_PACKET_H
 #define MEMLOG_SERVICE_DUMP_PACKET_H
 
@@ -32,8 +32,8 @@ struct ml_dump_packet {
 void ml_dump_packet_init(struct ml_dump_packet *packet, const struct ml_dump_sink *sink);
 void ml_dump_packet_fini(struct ml_dump_packet *packet);
 
-/* Add a message as field `tag` of the payload. False when it does not fit any more: send what is
- * there and put it again. */
+/* Add a message as field `tag` of the payload. False: it does not fit any more. Send what is there,
+ * and put it again. */
 ML_NODISCARD bool ml_dump_packet_put(
     struct ml_dump_packet *packet, uint32_t tag, const pb_msgdesc_t *fields, const void *message
 );
@@ -48,7 +48,7 @@ void ml_dump_packet_add(
 );
 void ml_dump_packet_add_number(struct ml_dump_packet *packet, uint32_t tag, uint64_t value);
 
-/* Add the fields of a message to the payload's own. It must fit. */
+/* Add the fields of a message to those of the payload. They must fit. */
 void ml_dump_packet_append(
     struct ml_dump_packet *packet, const pb_msgdesc_t *fields, const void *message
 );
@@ -61,7 +61,7 @@ void ml_dump_packet_send(
     struct ml_dump_packet *packet, ml_trace_TracePacket *head, pb_callback_t *payload
 );
 
-/* A broken contract or an error of the caller's own; the first one stays. */
+/* Note an error; the first one stays. */
 void ml_dump_packet_fail(struct ml_dump_packet *packet, enum ml_status status);
 
 /* For callback fields: `*arg` is the packet whose body is to be put in. */

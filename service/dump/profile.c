@@ -95,7 +95,7 @@ static int text_shown(const struct ml_string *text) {
     return text->count_bytes < ML_STRING_MAX_BYTES ? (int)text->count_bytes : ML_STRING_MAX_BYTES;
 }
 
-/* What a frame without a module is called. */
+/* The name of a frame without a module. */
 static struct ml_string frame_name(
     const struct ml_snapshot_process *process,
     const struct ml_snapshot_node *node,
@@ -137,7 +137,7 @@ static void intern_frames(struct profile *profile) {
             &process->nodes[profile->frames->frames[frame - 1].node_index];
         ml_trace_Frame message = {.iid = frame};
 
-        /* Frames are ordered by module: each is looked up and interned once. */
+        /* Frames are in the order of modules, so each module is interned once. */
         if (node->module != module_before) {
             module_before = node->module;
             module = ml_dump_module_find(process, node->module);
@@ -159,11 +159,11 @@ static void intern_frames(struct profile *profile) {
     }
 }
 
-/* The thread's and the cut's frame besides. */
+/* With the frames of the thread and of the cut. */
 enum { CALLSTACK_MAX = ML_STACK_DEPTH_MAX + 2 };
 
-/* A stack's frame numbers on their way into the field: a number at a time through nanopb's stream
- * they take half the time of a dump. */
+/* A stack's frame numbers as the field's bytes. Through nanopb's stream, a number at a time, they
+ * would take half the time of a dump. */
 struct callstack {
     uint32_t path[CALLSTACK_MAX]; /* innermost first */
     uint32_t depth;
@@ -189,7 +189,7 @@ static bool encode_callstack(pb_ostream_t *stream, const pb_field_t *field, void
     return pb_write(stream, stack->fields, stack->fields_bytes);
 }
 
-/* Callstacks are numbered as the stacks are, from 1. */
+/* Callstacks have the numbers of the stacks, from 1. */
 static void intern_callstacks(struct profile *profile) {
     const struct ml_dump_frames *frames = profile->frames;
     uint32_t no_stack_frame = frames->frames_count + 1;
@@ -221,7 +221,7 @@ static void intern_callstacks(struct profile *profile) {
     }
 }
 
-/* What stands around the samples of one ProfilePacket. */
+/* The message around the samples of one ProfilePacket. */
 struct process_dump {
     struct profile *profile;
     bool continued;
@@ -242,7 +242,7 @@ static bool encode_profile(pb_ostream_t *stream, const pb_field_t *field, void *
 static const struct ml_string libc_heap = {
     .data = "libc.malloc", .count_bytes = sizeof "libc.malloc" - 1};
 
-/* The fields beside the samples; each ProfilePacket has them. */
+/* The fields beside the samples, which each ProfilePacket has. */
 static void put_dump_head(struct profile *profile) {
     const struct ml_snapshot_process *process = profile->process;
     const struct memlog_service_moment *now = &profile->snapshot->order.now;
@@ -253,11 +253,11 @@ static void put_dump_head(struct profile *profile) {
         .pid = profile->trace_pid,
         .from_startup = process->from_startup,
         .buffer_overran = process->lost_events > 0,
-        /* Heaps of one process at the same moment would be added up by the UI's labels. */
+        /* The UI adds up heaps of one process at the same moment, so their moments differ. */
         .timestamp = (ended ? process->end.monotonic_ns : now->monotonic_ns) + profile->heap,
         .sampling_interval_bytes = process->sampling.longest_bytes,
-        /* Its blocks are weighted by the interval that held when each was drawn; the two differ if
-         * it ever changed. */
+        /* Each block is weighted by the interval of its moment. The two fields differ if the
+         * interval has changed. */
         .orig_sampling_interval_bytes = process->sampling.count > 0
                                             ? process->sampling.changes[0].interval_bytes
                                             : process->sampling.longest_bytes,
@@ -292,7 +292,7 @@ static void send_samples(struct profile *profile, bool continued) {
     profile->index++;
 }
 
-/* Never below 0: trace_processor drops or mixes rows of the wrong sign. */
+/* Never negative: trace_processor drops or mixes rows of the wrong sign. */
 static uint64_t difference(uint64_t more, uint64_t less) {
     return more > less ? more - less : 0;
 }
@@ -308,8 +308,8 @@ static void put_samples(struct profile *profile) {
             .free_count = difference(stack->total_blocks, stack->live_blocks),
         };
 
-        /* A row of 0 bytes with a count makes Perfetto's sums wrong: blocks of size 0 are left to
-         * the exact packets. */
+        /* A row of 0 bytes with a count makes Perfetto's sums wrong. Only the exact packets have
+         * blocks of size 0. */
         if (sample.self_allocated == 0) {
             continue;
         }

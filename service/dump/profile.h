@@ -1,8 +1,8 @@
 /* The standard heap profile of one process: Perfetto's interned data and ProfilePackets. Room:
  * service. Context: one thread.
  *
- * One rule: one trusted_packet_sequence_id per heap, its state cleared by its first packet alone.
- * Anything else makes trace_processor count twice or drop rows. */
+ * One rule: each heap has one trusted_packet_sequence_id, whose state only its first packet clears.
+ * Otherwise trace_processor counts twice or drops rows. */
 #ifndef MEMLOG_SERVICE_DUMP_PROFILE_H
 #define MEMLOG_SERVICE_DUMP_PROFILE_H
 
@@ -11,8 +11,8 @@
 #include "service/dump/packet.h"
 #include "service/snapshot/snapshot.h"
 
-/* Write the profiles of all heaps of `process`, shown as `trace_pid`, on the sequences *sequence
- * and following; *sequence moves behind them. */
+/* Write the profiles of all heaps of `process`, shown as `trace_pid`. They take the sequences from
+ * *sequence on, which moves behind them. */
 void ml_dump_profile(
     struct ml_dump_packet *packet,
     const struct ml_snapshot *snapshot,
@@ -21,7 +21,7 @@ void ml_dump_profile(
     uint32_t *sequence
 );
 
-/* Write, on that sequence, that the process has no profile here: somebody else profiles it. */
+/* Write on that sequence that another profiler has the process. */
 void ml_dump_profile_rejected(
     struct ml_dump_packet *packet,
     const struct ml_snapshot *snapshot,

@@ -10,15 +10,15 @@
 /* The largest packet: what a reader has to hold at once. */
 enum { ML_DUMP_PACKET_MAX_BYTES = 1 << 20 };
 
-/* It takes all of the bytes, or answers why not. */
+/* `write` takes all of the bytes, or returns why not. */
 struct ml_dump_sink {
     enum ml_status (*write)(void *context, const uint8_t *bytes, size_t count_bytes);
-    /* Called every millisecond or so while something takes long; NULL: nobody waits meanwhile. */
+    /* Called about every millisecond during long work; may be NULL. */
     void (*rest)(void *context);
     void *context;
 };
 
-/* A sink over a descriptor: writes until all is written. */
+/* A sink that writes everything to a descriptor. */
 struct ml_dump_sink ml_dump_sink_over(const int *fd);
 
 #endif

@@ -12,13 +12,13 @@ enum {
     CLOCK_ID_BOOTTIME = 6
 };
 
-/* Sequence of everything but profiles. */
+/* The sequence of all packets but those of profiles. */
 enum { SEQUENCE_COMMON = 1 };
 
-/* Above PID_MAX_LIMIT (2^22), so that no process can have it. */
+/* Above PID_MAX_LIMIT (2^22): no process can have it. */
 enum { TRACE_PID_FORMER = 1 << 30 };
 
-/* Arguments beyond are left out of the standard packets; the exact ones have them all. */
+/* The standard packets leave out longer arguments; the exact ones have all. */
 enum { SHOWN_ARGUMENTS_MAX_BYTES = 16 * 1024 };
 
 enum { SHOWN_NAME_BYTES = 320 };
@@ -166,7 +166,7 @@ static pb_callback_t arguments_of(const struct ml_snapshot_process *process) {
     };
 }
 
-/* Put a repeated element; send what is there first when it does not fit. `payload` is the offset of
+/* Put a repeated element; if it does not fit, send what is there first. `payload` is the offset of
  * the packet's payload in ml_trace_TracePacket. */
 static void put_or_send(
     struct ml_dump_packet *packet,

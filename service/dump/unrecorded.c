@@ -6,7 +6,7 @@
 /* TrackEvent.type */
 enum { TYPE_SLICE_BEGIN = 1, TYPE_SLICE_END = 2 };
 
-/* A reason and a size; a name and a pid. */
+/* Of a reason and a size; of a name and a pid. */
 enum { LABEL_BYTES = 512, NAME_BYTES = 320, TEXT_MAX = 256 };
 
 static int shown_bytes(const struct ml_string *text) {
@@ -34,7 +34,7 @@ static pb_callback_t arguments_of(const struct memlog_service_unrecorded *one) {
     };
 }
 
-/* An entry may stand for several, and its number may be a later process's. */
+/* An entry may stand for several processes, and a later process may have its pid. */
 static struct ml_string
 name_of(const struct memlog_service_unrecorded *one, bool is_former, char buffer[NAME_BYTES]) {
     const int count = shown_bytes(&one->name);
@@ -69,7 +69,7 @@ label_of(const struct memlog_service_unrecorded *one, char buffer[LABEL_BYTES]) 
         one->reason.data
     );
 
-    if (one->resident_bytes == 0) { /* no process is without any */
+    if (one->resident_bytes == 0) { /* every process has some */
         count += snprintf(buffer + count, (size_t)(LABEL_BYTES - count), "not read");
     } else {
         count += snprintf(
@@ -95,7 +95,7 @@ static void send_tree(
     };
     ml_trace_TracePacket head = ml_dump_standard_head(snapshot->order.now.boottime_ns);
 
-    /* A command line is cut by the host: one fits. */
+    /* The host cuts command lines, so one fits. */
     ml_dump_packet_add(
         packet, ml_trace_ProcessTree_processes_tag, ml_trace_ProcessTree_Process_fields, &message
     );

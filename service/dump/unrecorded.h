@@ -1,6 +1,6 @@
-/* The processes that no profile tells of, for Perfetto's UI: by name, with the reason as a label
- * and as a slice over their life: a process without any event is not shown there. Room: service.
- * Context: one thread. */
+/* The processes without a profile, for Perfetto's UI: by name, with the reason as a label and as a
+ * slice over their life. The UI shows no process without an event. Room: service. Context: one
+ * thread. */
 #ifndef MEMLOG_SERVICE_DUMP_UNRECORDED_H
 #define MEMLOG_SERVICE_DUMP_UNRECORDED_H
 
@@ -8,7 +8,7 @@
 #include "service/dump/standard.h"
 #include "service/snapshot/snapshot.h"
 
-/* Behind ml_dump_standard_heads. */
+/* Called after ml_dump_standard_heads. */
 void ml_dump_unrecorded(
     struct ml_dump_packet *packet,
     struct ml_dump_standard *standard,

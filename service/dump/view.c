@@ -35,7 +35,7 @@ static void send_threads(
 ) {
     ml_trace_TracePacket head = ml_dump_standard_head(view->boottime_ns);
 
-    /* As many as a contract permits fit into a packet. */
+    /* As many as the contract permits fit into one packet. */
     for (uint32_t i = 0; i < view->threads.count; i++) {
         const struct memlog_service_thread_view *thread = &view->threads.items[i];
         const ml_trace_ProcessTree_Thread message = {

@@ -8,9 +8,9 @@
 #include "service/dump/unrecorded.h"
 #include "service/dump/view.h"
 
-/* The run with the clocks first (Perfetto wants them), then who was there, then one process after
- * another, so that a file cut short loses the last ones only. A snapshot that is not of everything
- * is for our own analyzer: its exact packets alone. */
+/* The run with the clocks comes first, as Perfetto requires. Then come all processes' heads, then
+ * one process after another, so that a file that is cut loses the last ones only. A snapshot that
+ * has not everything is for the analyzer: its exact packets alone. */
 static void write_packets(
     struct ml_dump_packet *packet,
     struct ml_dump_standard *standard,
