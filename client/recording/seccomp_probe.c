@@ -53,13 +53,16 @@ enum { UNIX_FAMILY = 1, SEQPACKET = 5, SOCKET_LEVEL = 1, PASS_CREDENTIALS = 16 }
 
 /* Recorded no further. Whoever comes with the next event is the one to see it, and counts it: a
  * program that allocates nothing behind its filters, or by an allocator of its own, has lost
- * nothing.
+ * nothing. A forked child without an event yet finds no host at its first one.
  */
 static void close_down(void) {
+    const enum ml_gate_state state = ml_process_state();
     ml_process.filters |= ML_FILTERS_NO_HOST | ML_FILTERS_NO_PID;
-    if (ml_process_state() == ML_GATE_RECORDING) {
+    if (state == ML_GATE_RECORDING) {
         ml_process.filters |= ML_FILTERS_CLOSED;
         ml_process_stir();
+    } else if (state == ML_GATE_FRESH) {
+        ml_process.filters |= ML_FILTERS_CLOSED;
     } else {
         ml_process_off();
     }

@@ -111,8 +111,8 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
                "were lost";
     }
     if (client->staging.header.lost_messages > 0) {
-        return "the host could not be asked (it stood still, or ulimit -n leaves no descriptor "
-               "free): "
+        return "the host could not be asked (it stood still, ulimit -n leaves no descriptor free, "
+               "or a sandbox is in the way): "
                "forked children of it, or programs it became, are missing";
     }
     if (came_too_late(client, accounting)) {

@@ -136,6 +136,14 @@ class Sealed(harness.Case):
         self.assertFalse(child["complete"])
         self.assertEqual((self.blocks(parent), self.blocks(child)), (self.BLOCKS, self.BLOCKS))
 
+    def test_a_forked_child_that_walls_itself_in_before_it_allocates(self):
+        """Nobody hears of it; that it is missing is known where its parent counts."""
+        (parent,) = self.run_sealed("fresh")
+        self.assertEqual((parent["complete"], self.blocks(parent)), (False, self.BLOCKS))
+        self.assertIn("a sandbox is in the way): forked children of it", parent["trouble"])
+        (parent,) = self.run_sealed("fresh", "0")
+        self.assertEqual((parent["complete"], parent["trouble"]), (True, ""))
+
     def test_what_lets_our_calls_through_changes_nothing(self):
         for how in ("wide", "wide-call"):
             (entry,) = self.run_sealed(how)

@@ -2,9 +2,9 @@
  * and how narrow: strict (mode 1), narrow (a filter that lets only what this program needs through,
  * and kills), trap (the same, by SIGSYS), narrow-call and wide-call (by seccomp(2) instead of
  * prctl), trap-call (trap, by syscall(SYS_prctl)), wide (a filter that kills for a few calls nobody
- * makes), errno (narrow, by an error), child (narrow, in a child that has allocated before),
- * dispatch (every call comes to this program as SIGSYS) and dispatch-call. Exit code 5: it came to
- * its end. */
+ * makes), errno (narrow, by an error), child (narrow, in a child that has allocated before), fresh
+ * (narrow, in a child that has not), dispatch (every call comes to this program as SIGSYS) and
+ * dispatch-call. Exit code 5: it came to its end. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -111,13 +111,13 @@ int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "wide";
     const int blocks_behind = argc > 2 ? (int)strtol(argv[2], NULL, 10) : BLOCKS;
     work(BLOCKS);
-    if (strcmp(how, "child") == 0) {
+    if (strcmp(how, "child") == 0 || strcmp(how, "fresh") == 0) {
         int status = 0;
         const pid_t child = fork();
         if (child > 0) {
             return waitpid(child, &status, 0) == child && status == END << 8 ? END : 1;
         }
-        work(BLOCKS);
+        work(strcmp(how, "child") == 0 ? BLOCKS : 0);
     }
     if (wall_in(how) != 0) {
         return WALL_FAILED;
