@@ -262,7 +262,7 @@ static void pprof_sum(struct pprof_sums *sums) {
 
     memset(sums, 0, sizeof *sums);
     sums->first_string[0] = 'x';
-    ck_assert_int_eq(ml_pprof_write(&profile, &stacks, ML_METRIC_LIVE, file), ML_OK);
+    ck_assert_int_eq(ml_pprof_write(&stacks, ML_METRIC_LIVE, file), ML_OK);
     fflush(file);
     rewind(file);
     unzipped = gzdopen(dup(fileno(file)), "r");
@@ -363,7 +363,7 @@ static uint64_t collapsed_sum(enum ml_metric metric) {
     char line[16384];
     uint64_t sum = 0;
 
-    ck_assert_int_eq(ml_collapsed_write(&profile, &stacks, metric, file), ML_OK);
+    ck_assert_int_eq(ml_collapsed_write(&stacks, metric, file), ML_OK);
     rewind(file);
     while (fgets(line, sizeof line, file)) {
         const char *space = strrchr(line, ' ');

@@ -130,7 +130,7 @@ static void check_maps(const json_t *maps, json_t *seen_nodes) {
 }
 
 START_TEST(a_chrome_trace_holds_every_processes_heap) {
-    const struct ml_chrome_dump dumps[] = {{.profile = &profile, .stacks = &stacks}};
+    const struct ml_chrome_dump dumps[] = {{.stacks = &stacks}};
     FILE *file = tmpfile();
     json_t *trace = NULL;
     json_t *seen_nodes = json_object();
@@ -181,7 +181,7 @@ END_TEST
 /* Readers know a node for ever by its process and number. */
 START_TEST(several_dumps_in_a_chrome_trace_use_no_number_twice) {
     enum { DUMPS = 3 };
-    const struct ml_chrome_dump one = {.profile = &profile, .stacks = &stacks};
+    const struct ml_chrome_dump one = {.stacks = &stacks};
     const struct ml_chrome_dump dumps[DUMPS] = {one, one, one};
     json_t *seen = json_object();
     FILE *file = tmpfile();
@@ -219,7 +219,7 @@ START_TEST(a_heap_text_adds_up_and_its_addresses_are_in_its_files) {
     size_t lines_count = 0;
     char *rest = NULL;
 
-    ck_assert_int_eq(ml_heap_text_write(&profile, &stacks, file), ML_OK);
+    ck_assert_int_eq(ml_heap_text_write(&stacks, file), ML_OK);
     for (char *line = strtok_r(text_of(file), "\n", &rest); line;
          line = strtok_r(NULL, "\n", &rest)) {
         lines[lines_count++] = line;
@@ -292,7 +292,7 @@ START_TEST(a_database_answers_perfettos_queries) {
     FILE *file = fdopen(mkstemp(path), "w");
     sqlite3 *database = NULL;
 
-    ck_assert_int_eq(ml_sqlite_file_write(&profile, &stacks, file), ML_OK);
+    ck_assert_int_eq(ml_sqlite_file_write(&stacks, file), ML_OK);
     ck_assert_int_eq(fclose(file), 0);
     ck_assert_int_eq(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     ck_assert_int_eq(
@@ -351,14 +351,13 @@ START_TEST(a_database_answers_perfettos_queries) {
 END_TEST
 
 /* The page's data. */
-static json_t *page_data(const struct ml_flame_side *before) {
-    const struct ml_flame_side side = {.profile = &profile, .stacks = &stacks};
+static json_t *page_data(const struct ml_stacks *before) {
     static const char opening[] = "<script type=\"application/json\" id=\"data\">";
     FILE *file = tmpfile();
     char *text = NULL;
     char *end = NULL;
 
-    ck_assert_int_eq(ml_flame_write(&side, before, ML_METRIC_PEAK, file), ML_OK);
+    ck_assert_int_eq(ml_flame_write(&stacks, before, ML_METRIC_PEAK, file), ML_OK);
     text = strstr(text_of(file), opening);
     ck_assert_ptr_nonnull(text);
     text += strlen(opening);
@@ -423,8 +422,7 @@ START_TEST(a_flame_graph_holds_the_tree_and_every_process) {
 END_TEST
 
 START_TEST(a_flame_graph_of_a_change_holds_both_sides) {
-    const struct ml_flame_side before = {.profile = &profile, .stacks = &stacks};
-    json_t *data = page_data(&before);
+    json_t *data = page_data(&stacks);
     const json_t *views = json_object_get(data, "views");
 
     ck_assert_uint_eq(json_array_size(views), 4);

@@ -305,7 +305,6 @@ static void trace_sums(FILE *file, uint64_t out_sums[3]) {
 
 START_TEST(processes_of_which_sums_are_left_become_one) {
     struct ml_chrome_dump dump = {
-        .profile = &profile,
         .stacks = &stacks,
         .needed_modules_only = true,
         .others_as_one = true,
@@ -359,7 +358,6 @@ static uint64_t least_of(uint64_t one, uint64_t other) {
  * to nine tenths; beyond them stacks are never shorter. */
 START_TEST(a_body_fits_and_adds_up_at_every_size_and_more_room_never_tells_less) {
     struct ml_upload upload = {
-        .profile = &profile,
         .stacks = &stacks,
         .form = ML_UPLOAD_TRACE,
         .guid = "0123456789abcdef0123456789abcdef",

@@ -84,24 +84,21 @@ static void check(const struct ml_profile_process *process) {
     }
 }
 
-static void
-write_others(const struct ml_profile *profile, struct ml_stacks *stacks, FILE *nowhere) {
+static void write_others(struct ml_stacks *stacks, FILE *nowhere) {
     const struct ml_chrome_dump dump = {
-        .profile = profile,
         .stacks = stacks,
         .needed_modules_only = true,
         .others_as_one = true,
     };
-    const struct ml_flame_side side = {.profile = profile, .stacks = stacks};
     const struct ml_prune_rule rule = {.least_worth = 100};
 
     if (ml_stacks_prune(stacks, 100) != ML_OK || ml_stacks_merge_functions(stacks) != ML_OK ||
         ml_stacks_shorten(stacks, 3) != ML_OK || ml_stacks_prune_by(stacks, &rule) != ML_OK ||
-        ml_pprof_write(profile, stacks, ML_METRIC_LIVE, nowhere) != ML_OK ||
-        ml_heap_text_write(profile, stacks, nowhere) != ML_OK ||
+        ml_pprof_write(stacks, ML_METRIC_LIVE, nowhere) != ML_OK ||
+        ml_heap_text_write(stacks, nowhere) != ML_OK ||
         ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, nowhere) != ML_OK ||
-        ml_flame_write(&side, &side, ML_METRIC_LIVE, nowhere) != ML_OK ||
-        ml_sqlite_file_write(profile, stacks, nowhere) != ML_OK) {
+        ml_flame_write(stacks, stacks, ML_METRIC_LIVE, nowhere) != ML_OK ||
+        ml_sqlite_file_write(stacks, nowhere) != ML_OK) {
         abort();
     }
 }
@@ -146,7 +143,6 @@ static void write_upload(
     struct ml_profile *profile, struct ml_stacks *stacks, enum ml_upload_form form, FILE *nowhere
 ) {
     const struct ml_upload upload = {
-        .profile = profile,
         .stacks = stacks,
         .form = form,
         .max_bytes = ML_UPLOAD_LEAST_BYTES,
@@ -188,13 +184,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
 
         ml_report_json(&report, nowhere);
         ml_report_text(&report, &style, nowhere);
-        if (ml_collapsed_write(&profile, &stacks, ML_METRIC_PEAK, nowhere) != ML_OK) {
+        if (ml_collapsed_write(&stacks, ML_METRIC_PEAK, nowhere) != ML_OK) {
             abort();
         }
         /* A part of the inputs: they cost far more than reading. */
         switch (count_bytes % 16) {
         case 0:
-            write_others(&profile, &stacks, nowhere);
+            write_others(&stacks, nowhere);
             break;
         case 5:
             write_views(&report, nowhere);

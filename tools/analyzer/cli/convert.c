@@ -54,20 +54,16 @@ static const struct ml_option options[] = {
 
 static enum ml_status
 write_pprof(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
-    const struct ml_pprof_side after = {.profile = &loaded->profile, .stacks = &loaded->stacks};
-    const struct ml_pprof_side before = {
-        .profile = &request->earlier->profile, .stacks = &request->earlier->stacks};
     const bool has_before = request->before && !request->earlier->is_lacking;
+    const struct ml_stacks *before = has_before ? &request->earlier->stacks : NULL;
 
-    return ml_pprof_write_diff(
-        &after, has_before ? &before : NULL, ML_PPROF_BASE, request->metric, out
-    );
+    return ml_pprof_write_diff(&loaded->stacks, before, ML_PPROF_BASE, request->metric, out);
 }
 
 static enum ml_status
 write_heap(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
     (void)request;
-    return ml_heap_text_write(&loaded->profile, &loaded->stacks, out);
+    return ml_heap_text_write(&loaded->stacks, out);
 }
 
 static enum ml_status
@@ -81,22 +77,16 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
     bool done = dumps && others;
     enum ml_status status = ML_ENV_MEMORY;
 
-    /* The last is loaded already. */
-    for (size_t i = 0; done && i + 1 < count; i++) {
+    for (size_t i = 0; done && i < count; i++) {
+        const bool is_last = i + 1 == count; /* which is loaded already */
         load.dump = (uint32_t)i + 1;
-        done = ml_command_load(&ml_command_convert, &load, &others[i]) == ML_EXIT_OK;
+        done = is_last || ml_command_load(&ml_command_convert, &load, &others[i]) == ML_EXIT_OK;
         dumps[i] = (struct ml_chrome_dump
-        ){.profile = &others[i].profile,
-          .stacks = &others[i].stacks,
+        ){.stacks = is_last ? &loaded->stacks : &others[i].stacks,
           .lists_unrecorded = true,
           .needed_modules_only = load.prune_bytes > 0};
     }
     if (done) {
-        dumps[count - 1] = (struct ml_chrome_dump
-        ){.profile = &loaded->profile,
-          .stacks = &loaded->stacks,
-          .lists_unrecorded = true,
-          .needed_modules_only = load.prune_bytes > 0};
         status = ml_chrome_trace_write(dumps, count, request->metric, out);
     }
     for (size_t i = 0; others && i + 1 < count; i++) {
@@ -109,13 +99,13 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
 
 static enum ml_status
 write_collapsed(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
-    return ml_collapsed_write(&loaded->profile, &loaded->stacks, request->metric, out);
+    return ml_collapsed_write(&loaded->stacks, request->metric, out);
 }
 
 static enum ml_status
 write_sqlite(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
     (void)request;
-    return ml_sqlite_file_write(&loaded->profile, &loaded->stacks, out);
+    return ml_sqlite_file_write(&loaded->stacks, out);
 }
 
 static enum ml_status
@@ -129,9 +119,7 @@ write_json(const struct request *request, const struct ml_loaded *loaded, FILE *
 
 static enum ml_status
 write_html(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
-    const struct ml_flame_side side = {.profile = &loaded->profile, .stacks = &loaded->stacks};
-
-    return ml_flame_write(&side, NULL, request->metric, out);
+    return ml_flame_write(&loaded->stacks, NULL, request->metric, out);
 }
 
 static enum ml_status

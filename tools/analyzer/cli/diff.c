@@ -63,36 +63,15 @@ write_rows(const struct request *request, const struct ml_report sides[ML_DIFF_S
 }
 
 static enum ml_status
-write_page(const struct request *request, const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
-    struct ml_flame_side flames[ML_DIFF_SIDES];
-
-    for (int i = 0; i < ML_DIFF_SIDES; i++) {
-        flames[i] = (struct ml_flame_side
-        ){.profile = sides[i].profile,
-          .stacks = sides[i].stacks,
-          .is_filtered = sides[i].is_filtered};
-    }
-    return ml_flame_write(&flames[ML_DIFF_TO], &flames[ML_DIFF_FROM], request->metric, out);
-}
-
-static enum ml_status write_pprof(const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
-    struct ml_pprof_side of[ML_DIFF_SIDES];
-
-    for (int i = 0; i < ML_DIFF_SIDES; i++) {
-        of[i] = (struct ml_pprof_side){.profile = sides[i].profile, .stacks = sides[i].stacks};
-    }
-    return ml_pprof_write_diff(
-        &of[ML_DIFF_TO], &of[ML_DIFF_FROM], ML_PPROF_DIFF_BASE, ML_METRIC_LIVE, out
-    );
-}
-
-static enum ml_status
 write_form(const struct request *request, const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
+    const struct ml_stacks *from = sides[ML_DIFF_FROM].stacks;
+    const struct ml_stacks *to = sides[ML_DIFF_TO].stacks;
+
     switch (request->form) {
     case FORM_HTML:
-        return write_page(request, sides, out);
+        return ml_flame_write(to, from, request->metric, out);
     case FORM_PPROF:
-        return write_pprof(sides, out);
+        return ml_pprof_write_diff(to, from, ML_PPROF_DIFF_BASE, ML_METRIC_LIVE, out);
     default:
         return write_rows(request, sides, out);
     }
@@ -131,7 +110,6 @@ static int load_sides(
             .stacks = &loaded[side].stacks,
             .file_path = request->files[side],
             .limit = request->limit,
-            .is_filtered = ml_frame_filter_is_any(&request->filter),
         };
     }
     return ml_command_load_pair(command, loads, loaded);

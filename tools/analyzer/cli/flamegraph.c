@@ -36,15 +36,11 @@ static int run(const struct ml_command *command, char *const *words) {
     request.load.output_path = request.output;
     exit_code = ml_command_load(command, &request.load, &loaded);
     if (exit_code == ML_EXIT_OK) {
-        const struct ml_flame_side side = {
-            .profile = &loaded.profile,
-            .stacks = &loaded.stacks,
-            .is_filtered = ml_frame_filter_is_any(&request.load.filter),
-        };
         status = ml_output_open(&output, request.output);
         if (status == ML_OK) {
-            status =
-                ml_output_close(&output, ml_flame_write(&side, NULL, request.metric, output.file));
+            status = ml_output_close(
+                &output, ml_flame_write(&loaded.stacks, NULL, request.metric, output.file)
+            );
         }
         exit_code = ml_command_written(command, request.output, status);
     }

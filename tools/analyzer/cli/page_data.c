@@ -34,11 +34,6 @@ static const struct ml_option options[] = {
 static enum ml_status write_data(
     const struct request *request, const struct ml_loaded *after, const struct ml_loaded *before
 ) {
-    const struct ml_flame_side sides[] = {
-        {.profile = &after->profile, .stacks = &after->stacks},
-        {.profile = &before->profile, .stacks = &before->stacks},
-    };
-
     if (request->processes) {
         const struct ml_report report = {
             .profile = &after->profile, .stacks = &after->stacks, .file_path = request->load.path};
@@ -46,8 +41,8 @@ static enum ml_status write_data(
         return ML_OK;
     }
     return ml_flame_write_data(
-        &sides[0],
-        request->before && !before->is_lacking ? &sides[1] : NULL,
+        &after->stacks,
+        request->before && !before->is_lacking ? &before->stacks : NULL,
         request->metric,
         PAGE_FRAMES_MAX,
         stdout

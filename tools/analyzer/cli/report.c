@@ -84,8 +84,8 @@ static int understand(const struct ml_command *command, struct request *request,
     report->limit = request->limit;
     report->file_path = request->load.path;
     report->pid = request->load.pid;
-    report->is_filtered = ml_frame_filter_is_any(&request->load.filter);
-    if (report->is_filtered && report->list == ML_LIST_ROWS && report->by == ML_BY_SIZE) {
+    if (ml_frame_filter_is_any(&request->load.filter) && report->list == ML_LIST_ROWS &&
+        report->by == ML_BY_SIZE) {
         return ml_command_fail(
             command,
             "sizes are known of all stacks together: no --focus and the like with --by=size"

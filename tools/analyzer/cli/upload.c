@@ -145,7 +145,6 @@ send_out(const struct ml_command *command, struct request *request, struct ml_lo
         status = ml_output_open(&output, request->output);
     }
     if (status == ML_OK) {
-        upload->profile = &loaded->profile;
         upload->stacks = &loaded->stacks;
         status = ml_upload_write(upload, output.file, &cut);
         if (status == ML_PEER_LIMIT) {

@@ -315,7 +315,11 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
     struct ml_stack_node node = {.parent = ML_STACKS_NONE, .place = 0};
     struct ml_stack sum = {.node = 0};
     struct ml_stack_list list = {.stacks = &sum, .count = 1};
+    struct ml_profile_process process = {.pid = 0};
+    const struct ml_profile profile = {
+        .now = writer->profile->now, .processes = &process, .processes_count = 1};
     struct ml_stacks stacks = {
+        .profile = &profile,
         .places = &place,
         .places_count = 1,
         .nodes = &node,
@@ -324,18 +328,14 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
         .processes_count = 1,
     };
     char name[sizeof "18446744073709551615 other processes"];
-    struct ml_profile_process process = {.pid = 0};
-    const struct ml_profile profile = {
-        .now = dump->profile->now, .processes = &process, .processes_count = 1};
     const struct ml_chrome_dump alone = {
-        .profile = &profile,
         .stacks = &stacks,
         .needed_modules_only = true,
     };
     enum ml_status status = ML_OK;
 
-    for (size_t i = 0; i < dump->profile->processes_count; i++) {
-        const struct ml_profile_process *one = &dump->profile->processes[i];
+    for (size_t i = 0; i < writer->profile->processes_count; i++) {
+        const struct ml_profile_process *one = &writer->profile->processes[i];
         if (is_other(dump->stacks, &dump->stacks->processes[i])) {
             process.footprint_bytes += one->footprint_bytes;
             process.resident_bytes += one->resident_bytes;
@@ -359,12 +359,13 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
 /* Processes without a profile: what a viewer shows beside a process's name. */
 static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *dump) {
     enum { LABEL_BYTES = 512 };
+    const struct ml_profile *profile = dump->stacks->profile;
 
-    for (size_t i = 0; i < dump->profile->others_count; i++) {
-        const struct ml_profile_process *other = &dump->profile->others[i];
+    for (size_t i = 0; i < profile->others_count; i++) {
+        const struct ml_profile_process *other = &profile->others[i];
         struct writer writer = {
             .json = *json,
-            .profile = dump->profile,
+            .profile = profile,
             .stacks = dump->stacks,
             .pid = other->pid,
         };
@@ -394,16 +395,16 @@ static enum ml_status events_write(
     enum ml_metric metric,
     struct ml_chrome_numbers *numbers
 ) {
+    const struct ml_profile *profile = dump->stacks->profile;
     const size_t others_count = dump->others_as_one ? ml_chrome_trace_others(dump->stacks) : 0;
     enum ml_status status = ML_OK;
 
-    for (size_t i = 0; status == ML_OK && i < dump->profile->processes_count + (others_count > 0);
-         i++) {
-        const bool is_last = i == dump->profile->processes_count;
+    for (size_t i = 0; status == ML_OK && i < profile->processes_count + (others_count > 0); i++) {
+        const bool is_last = i == profile->processes_count;
         struct ml_chrome_numbers own = {0};
         struct writer writer = {
             .json = *json,
-            .profile = dump->profile,
+            .profile = profile,
             .stacks = dump->stacks,
             .process = i,
             .metric = metric,

@@ -23,7 +23,6 @@
 /* One dump. */
 struct ml_chrome_dump {
     bool lists_unrecorded; /* name processes without a profile; not for uploads */
-    const struct ml_profile *profile;
     const struct ml_stacks *stacks;
     /* List only modules that have a frame without a name: for pruned stacks, where the list of all
      * modules would be the larger part. */

@@ -150,12 +150,9 @@ static uint64_t bytes_of(const struct ml_stack *stack, enum ml_metric metric) {
     }
 }
 
-enum ml_status ml_collapsed_write(
-    const struct ml_profile *profile,
-    const struct ml_stacks *stacks,
-    enum ml_metric metric,
-    FILE *out
-) {
+enum ml_status
+ml_collapsed_write(const struct ml_stacks *stacks, enum ml_metric metric, FILE *out) {
+    const struct ml_profile *profile = stacks->profile;
     bool done = true;
 
     for (size_t p = 0; done && p < profile->processes_count; p++) {

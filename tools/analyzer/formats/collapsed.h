@@ -19,11 +19,7 @@
 /* Write one metric's bytes of all processes; the peak is the tree's.
  *
  * Errors: ML_ENV_MEMORY. Errors of the file stay with the file. */
-ML_NODISCARD enum ml_status ml_collapsed_write(
-    const struct ml_profile *profile,
-    const struct ml_stacks *stacks,
-    enum ml_metric metric,
-    FILE *out
-);
+ML_NODISCARD enum ml_status
+ml_collapsed_write(const struct ml_stacks *stacks, enum ml_metric metric, FILE *out);
 
 #endif

@@ -265,9 +265,8 @@ static uint64_t recorded_processes(const struct ml_profile *profile) {
 }
 
 /* The tree, then every process; of a single one both would be the same. */
-static bool views_find(
-    struct flame *flame, const struct ml_flame_side *after, const struct ml_flame_side *before
-) {
+static bool
+views_find(struct flame *flame, const struct ml_stacks *after, const struct ml_stacks *before) {
     const size_t after_count = after->profile->processes_count;
     size_t before_count = before ? before->profile->processes_count : 0;
     struct ml_process_pair *pairs = NULL;
@@ -279,8 +278,8 @@ static bool views_find(
         free(pairs);
         return false;
     }
-    flame->views[0].lists[0] = &after->stacks->tree;
-    flame->views[0].lists[1] = before ? &before->stacks->tree : NULL;
+    flame->views[0].lists[0] = &after->tree;
+    flame->views[0].lists[1] = before ? &before->tree : NULL;
     snprintf(
         flame->views[0].title,
         TITLE_BYTES,
@@ -292,11 +291,11 @@ static bool views_find(
          i++) {
         struct view *view = &flame->views[flame->views_count++];
         if (before && pairs[i].before != SIZE_MAX) {
-            view->lists[1] = &before->stacks->processes[pairs[i].before];
+            view->lists[1] = &before->processes[pairs[i].before];
             view_title(view->title, &before->profile->processes[pairs[i].before]);
         }
         if (pairs[i].after != SIZE_MAX) {
-            view->lists[0] = &after->stacks->processes[pairs[i].after];
+            view->lists[0] = &after->processes[pairs[i].after];
             view_title(view->title, &after->profile->processes[pairs[i].after]);
         }
     }
@@ -304,9 +303,8 @@ static bool views_find(
     return true;
 }
 
-static void put_about(
-    struct ml_json *json, const struct ml_flame_side *after, const struct ml_flame_side *before
-) {
+static void
+put_about(struct ml_json *json, const struct ml_stacks *after, const struct ml_stacks *before) {
     const struct ml_profile *profile = after->profile;
     char about[TITLE_BYTES];
     char words[2][ML_UNITS_BYTES];
@@ -346,28 +344,26 @@ static void put_about(
 }
 
 /* Frames of both sides, each file of `after` called as the one of `before` that it is. */
-static bool frames_add(
-    struct flame *flame, const struct ml_flame_side *after, const struct ml_flame_side *before
-) {
-    const struct ml_flame_side *sides[SIDES] = {after, before};
+static bool
+frames_add(struct flame *flame, const struct ml_stacks *after, const struct ml_stacks *before) {
+    const struct ml_stacks *sides[SIDES] = {after, before};
     const size_t sides_count = before ? 2 : 1;
-    const char **names = before ? ml_module_names(before->stacks, after->stacks) : NULL;
+    const char **names = before ? ml_module_names(before, after) : NULL;
     bool done = !before || names;
 
     for (size_t s = 0; done && s < sides_count; s++) {
-        flame->frames[s] = calloc(sides[s]->stacks->nodes_count + 1, sizeof(uint32_t));
-        done = flame->frames[s] &&
-               ml_frame_tree_add_named(
-                   &flame->tree, sides[s]->stacks, s == 0 ? names : NULL, flame->frames[s]
-               );
+        flame->frames[s] = calloc(sides[s]->nodes_count + 1, sizeof(uint32_t));
+        done =
+            flame->frames[s] && ml_frame_tree_add_named(
+                                    &flame->tree, sides[s], s == 0 ? names : NULL, flame->frames[s]
+                                );
     }
     free(names);
     return done;
 }
 
-static bool flame_fill(
-    struct flame *flame, const struct ml_flame_side *after, const struct ml_flame_side *before
-) {
+static bool
+flame_fill(struct flame *flame, const struct ml_stacks *after, const struct ml_stacks *before) {
     if (!frames_add(flame, after, before)) {
         return false;
     }
@@ -408,8 +404,8 @@ static void flame_fini(struct flame *flame) {
 static bool put_data(
     struct flame *flame,
     struct ml_json *json,
-    const struct ml_flame_side *after,
-    const struct ml_flame_side *before,
+    const struct ml_stacks *after,
+    const struct ml_stacks *before,
     enum ml_metric metric
 ) {
     bool done = true;
@@ -424,10 +420,7 @@ static bool put_data(
 }
 
 enum ml_status ml_flame_write(
-    const struct ml_flame_side *after,
-    const struct ml_flame_side *before,
-    enum ml_metric metric,
-    FILE *out
+    const struct ml_stacks *after, const struct ml_stacks *before, enum ml_metric metric, FILE *out
 ) {
     const char *hole = strstr(ml_flamegraph_page, mark);
     struct ml_json json = ml_json_over(out);
@@ -445,8 +438,8 @@ enum ml_status ml_flame_write(
 }
 
 enum ml_status ml_flame_write_data(
-    const struct ml_flame_side *after,
-    const struct ml_flame_side *before,
+    const struct ml_stacks *after,
+    const struct ml_stacks *before,
     enum ml_metric metric,
     size_t frames_max,
     FILE *out

@@ -22,30 +22,19 @@
  * delay. */
 enum { ML_FLAME_HALVINGS = 14, ML_FLAME_TREE_FRAMES = 20000, ML_FLAME_PROCESS_FRAMES = 40000 };
 
-/* One dump. */
-struct ml_flame_side {
-    const struct ml_profile *profile;
-    const struct ml_stacks *stacks;
-    bool is_filtered; /* stacks or frames were filtered by an option
-                         (tools/analyzer/stacks/frame_filter.h): the page says so */
-};
-
 /* Write the page of `after`, which shows `metric` first; with `before`, of what changed since then:
  * processes are paired by pid and name, else by role and command line.
  *
  * Errors: ML_ENV_MEMORY. Errors of the file stay with the file. */
 ML_NODISCARD enum ml_status ml_flame_write(
-    const struct ml_flame_side *after,
-    const struct ml_flame_side *before,
-    enum ml_metric metric,
-    FILE *out
+    const struct ml_stacks *after, const struct ml_stacks *before, enum ml_metric metric, FILE *out
 );
 
 /* Its data alone, as JSON, for the tree only, in at most about `frames_max` frames: for the live
  * page. Errors: as above. */
 ML_NODISCARD enum ml_status ml_flame_write_data(
-    const struct ml_flame_side *after,
-    const struct ml_flame_side *before,
+    const struct ml_stacks *after,
+    const struct ml_stacks *before,
     enum ml_metric metric,
     size_t frames_max,
     FILE *out

@@ -40,16 +40,14 @@ static struct spot spot_of(const struct ml_code_file *file, uint64_t bias) {
 
 /* For one process the files' own addresses; for several, made-up ones, one file behind the other. A
  * program that is not position-independent keeps its own, which are lower. */
-static void spots_find(
-    const struct ml_profile *profile, const struct ml_stacks *stacks, struct spot *out_spots
-) {
+static void spots_find(const struct ml_stacks *stacks, struct spot *out_spots) {
     uint64_t next = first_address;
 
     for (size_t i = 0; i < stacks->files_count; i++) {
         const struct ml_code_file *file = &stacks->files[i];
         uint64_t bias = (uint64_t)file->bias;
 
-        if (profile->processes_count > 1 && bias != 0) {
+        if (stacks->profile->processes_count > 1 && bias != 0) {
             bias = next - (file->start - bias);
             next += page_down(file->end - file->start) + 16 * (uint64_t)PAGE_BYTES;
         }
@@ -88,15 +86,14 @@ static void put_stack(
     fputs(has_frame ? "\n" : " 0x0000000000000001\n", out);
 }
 
-enum ml_status
-ml_heap_text_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out) {
+enum ml_status ml_heap_text_write(const struct ml_stacks *stacks, FILE *out) {
     struct spot *spots = calloc(stacks->files_count + 1, sizeof *spots);
-    const struct ml_profile_totals *tree = &profile->tree;
+    const struct ml_profile_totals *tree = &stacks->profile->tree;
 
     if (!spots) {
         return ML_ENV_MEMORY;
     }
-    spots_find(profile, stacks, spots);
+    spots_find(stacks, spots);
     fprintf(
         out,
         "heap profile: %6" PRIu64 ": %8" PRIu64 " [%6" PRIu64 ": %8" PRIu64 "] @ heapprofile\n",

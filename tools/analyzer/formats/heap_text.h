@@ -23,7 +23,6 @@
 #include "tools/analyzer/stacks/stacks.h"
 
 /* Write the tree's stacks. Errors: ML_ENV_MEMORY. Errors of the file stay with the file. */
-ML_NODISCARD enum ml_status
-ml_heap_text_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out);
+ML_NODISCARD enum ml_status ml_heap_text_write(const struct ml_stacks *stacks, FILE *out);
 
 #endif

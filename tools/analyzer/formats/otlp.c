@@ -428,9 +428,8 @@ static enum ml_status write_gzipped(const struct message *request, FILE *out) {
     return ml_gzip_close(gzip, ML_OK);
 }
 
-enum ml_status ml_otlp_write(
-    const struct ml_profile *profile, const struct ml_stacks *stacks, const char *guid, FILE *out
-) {
+enum ml_status ml_otlp_write(const struct ml_stacks *stacks, const char *guid, FILE *out) {
+    const struct ml_profile *profile = stacks->profile;
     struct writer writer = {.profile = profile, .stacks = stacks};
     struct message request = {0};
     uint32_t(*attributes)[3] = calloc(profile->processes_count + 1, sizeof *attributes);

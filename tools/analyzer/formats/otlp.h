@@ -16,8 +16,7 @@
 
 /* Write alloc_objects, alloc_space, inuse_objects and inuse_space of all processes. `guid`: 32 hex
  * digits; the profiles' ids are made of it. Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM. */
-ML_NODISCARD enum ml_status ml_otlp_write(
-    const struct ml_profile *profile, const struct ml_stacks *stacks, const char *guid, FILE *out
-);
+ML_NODISCARD enum ml_status
+ml_otlp_write(const struct ml_stacks *stacks, const char *guid, FILE *out);
 
 #endif

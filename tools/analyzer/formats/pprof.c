@@ -424,13 +424,13 @@ static void put_samples(struct writer *writer) {
 }
 
 /* Turn to the next dump; ids go on. */
-static void turn_to(struct writer *writer, const struct ml_pprof_side *side, bool is_base) {
+static void turn_to(struct writer *writer, const struct ml_stacks *stacks, bool is_base) {
     if (writer->stacks) {
         writer->first_location += writer->stacks->places_count + 1;
         writer->first_mapping += writer->stacks->files_count;
     }
-    writer->profile = side->profile;
-    writer->stacks = side->stacks;
+    writer->profile = stacks->profile;
+    writer->stacks = stacks;
     writer->is_base = is_base;
 }
 
@@ -444,8 +444,8 @@ static void put_side(struct writer *writer, struct ml_arena *arena) {
 }
 
 enum ml_status ml_pprof_write_diff(
-    const struct ml_pprof_side *after,
-    const struct ml_pprof_side *before,
+    const struct ml_stacks *after,
+    const struct ml_stacks *before,
     enum ml_pprof_base base,
     enum ml_metric metric,
     FILE *out
@@ -480,13 +480,6 @@ enum ml_status ml_pprof_write_diff(
     return writer.status;
 }
 
-enum ml_status ml_pprof_write(
-    const struct ml_profile *profile,
-    const struct ml_stacks *stacks,
-    enum ml_metric metric,
-    FILE *out
-) {
-    const struct ml_pprof_side side = {.profile = profile, .stacks = stacks};
-
-    return ml_pprof_write_diff(&side, NULL, ML_PPROF_BASE, metric, out);
+enum ml_status ml_pprof_write(const struct ml_stacks *stacks, enum ml_metric metric, FILE *out) {
+    return ml_pprof_write_diff(stacks, NULL, ML_PPROF_BASE, metric, out);
 }

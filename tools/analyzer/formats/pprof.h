@@ -13,12 +13,6 @@
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"
 
-/* One dump. */
-struct ml_pprof_side {
-    const struct ml_profile *profile;
-    const struct ml_stacks *stacks;
-};
-
 /* The relation of an earlier dump to a later one, by pprof's options. */
 enum ml_pprof_base {
     ML_PPROF_BASE,     /* taken away from it */
@@ -31,18 +25,14 @@ enum ml_pprof_base {
  * block's size on average.
  *
  * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
-ML_NODISCARD enum ml_status ml_pprof_write(
-    const struct ml_profile *profile,
-    const struct ml_stacks *stacks,
-    enum ml_metric metric,
-    FILE *out
-);
+ML_NODISCARD enum ml_status
+ml_pprof_write(const struct ml_stacks *stacks, enum ml_metric metric, FILE *out);
 
 /* Write that of `after` with the samples of `before` (NULL: none) in it, negative; with
  * ML_PPROF_DIFF_BASE they have the label pprof::base. The same errors. */
 ML_NODISCARD enum ml_status ml_pprof_write_diff(
-    const struct ml_pprof_side *after,
-    const struct ml_pprof_side *before,
+    const struct ml_stacks *after,
+    const struct ml_stacks *before,
     enum ml_pprof_base base,
     enum ml_metric metric,
     FILE *out

@@ -388,9 +388,8 @@ static void run(struct writer *writer, const char *sql) {
     check(writer, sqlite3_exec(writer->database, sql, NULL, NULL, NULL));
 }
 
-enum ml_status
-ml_sqlite_file_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out) {
-    struct writer writer = {.profile = profile, .stacks = stacks};
+enum ml_status ml_sqlite_file_write(const struct ml_stacks *stacks, FILE *out) {
+    struct writer writer = {.profile = stacks->profile, .stacks = stacks};
     sqlite3_int64 count_bytes = 0;
     unsigned char *bytes = NULL;
 

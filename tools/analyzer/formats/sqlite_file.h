@@ -16,7 +16,6 @@
 #include "tools/analyzer/stacks/stacks.h"
 
 /* Write the database. Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
-ML_NODISCARD enum ml_status
-ml_sqlite_file_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out);
+ML_NODISCARD enum ml_status ml_sqlite_file_write(const struct ml_stacks *stacks, FILE *out);
 
 #endif

@@ -235,7 +235,7 @@ static void put_changes(
             ml_report_heading(
                 page,
                 grew ? "Grew" : "Shrank",
-                page->report->is_filtered ? "of what was asked for" : ""
+                page->report->stacks->is_filtered ? "of what was asked for" : ""
             );
         }
         put_change(pages, stack, metric, shown == 0);

@@ -29,7 +29,6 @@ struct ml_report {
     uint32_t pid;              /* what is shown is of this process alone; 0: of all */
     size_t limit;              /* lines that are shown of each list; 0: the form's own default */
     bool is_every_frame_shown; /* operator new and the like are frames as others, also in text */
-    bool is_filtered; /* stacks were left out by a wish (tools/analyzer/stacks/frame_filter.h) */
     enum ml_report_list list;
     enum ml_metric metric;
     enum ml_breakdown_by by;

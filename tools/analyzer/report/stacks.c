@@ -254,7 +254,7 @@ const char *ml_report_rest(
         report->list == ML_LIST_ROWS ? ""
         : count == 1                 ? " stack"
                                      : " stacks",
-        report->is_filtered ? ", of those that were asked for" : ""
+        report->stacks->is_filtered ? ", of those that were asked for" : ""
     );
     return out_rest;
 }

@@ -382,7 +382,7 @@ static void put_temporary(const struct ml_report_page *page) {
 }
 
 static void put_more(const struct ml_report_page *page) {
-    if (page->report->list == ML_LIST_USUAL && !page->report->is_filtered &&
+    if (page->report->list == ML_LIST_USUAL && !page->report->stacks->is_filtered &&
         page->report->profile->processes_count > 0) {
         ml_report_print(
             page,
@@ -401,7 +401,7 @@ void ml_report_text(
         return;
     }
     ml_report_answer(&page);
-    if (!report->is_filtered) {
+    if (!report->stacks->is_filtered) {
         put_temporary(&page); /* counted over the stacks, which are not all there else */
     }
     ml_report_processes(&page);

@@ -159,6 +159,7 @@ ml_stacks_filter_frames(struct ml_stacks *stacks, const struct ml_frame_filter *
     };
     bool done = words_init(&words, filter);
 
+    stacks->is_filtered = true;
     if (done && work.verdicts && work.bits && work.nodes) {
         for (size_t i = 0; i < stacks->places_count; i++) {
             work.verdicts[i] = place_filter(stacks, &stacks->places[i], &words);

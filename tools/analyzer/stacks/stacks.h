@@ -67,6 +67,8 @@ struct ml_stacks {
     uint32_t *series; /* the node of each of the profile's series, ML_STACKS_NONE: no stack; as
                          built: of no use when some were pruned or filtered */
     uint32_t guilty;  /* the node that the dump's trigger names; ML_STACKS_NONE: none */
+    bool is_filtered; /* stacks or frames were left out by a wish
+                         (tools/analyzer/stacks/frame_filter.h) */
     struct ml_index files_index, places_index, nodes_index;
 };
 

@@ -17,7 +17,6 @@ const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1] = {
 /* What is written: the caller's wishes, and how the way at hand goes about it. */
 static enum ml_status write_trace(const struct ml_upload *upload, FILE *out) {
     const struct ml_chrome_dump dump = {
-        .profile = upload->profile,
         .stacks = upload->stacks,
         .needed_modules_only = !upload->keeps_small,
         .others_as_one = upload->others_as_one,
@@ -75,7 +74,7 @@ static const char *or_unknown(const char *text) {
 
 /* Chromium's `config`: which rule made the report. */
 static void put_config(const struct ml_upload *upload, FILE *out) {
-    const struct ml_profile *profile = upload->profile;
+    const struct ml_profile *profile = upload->stacks->profile;
     const char *kind = ml_profile_trigger_name(profile->trigger.kind);
     const char *name = "MEMLOG_BACKGROUND_TRIGGER";
 
@@ -95,7 +94,7 @@ static void put_config(const struct ml_upload *upload, FILE *out) {
 }
 
 static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
-    const struct ml_profile *profile = upload->profile;
+    const struct ml_profile *profile = upload->stacks->profile;
     char build[ML_PROFILE_HEX_BYTES];
     char version[2 * 64 + sizeof "unknown-trace"];
     char words[ML_UNITS_BYTES];
@@ -134,7 +133,7 @@ static enum ml_status pprof_make(const struct ml_upload *upload, struct ml_uploa
     enum ml_status status = ML_ENV_MEMORY;
 
     if (file) {
-        status = ml_pprof_write(upload->profile, upload->stacks, ML_METRIC_LIVE, file);
+        status = ml_pprof_write(upload->stacks, ML_METRIC_LIVE, file);
         if (fclose(file) != 0 && status == ML_OK) {
             status = ML_ENV_MEMORY;
         }
@@ -171,13 +170,13 @@ static enum ml_status write_pyroscope(const struct ml_upload *upload, FILE *out)
     char build[ML_PROFILE_HEX_BYTES];
     enum ml_status status = pprof_make(upload, &pprof);
 
-    build_of(upload->profile, build);
+    build_of(upload->stacks->profile, build);
     ml_json_open(&json, '{');
     ml_json_open_member(&json, "series", '[');
     ml_json_open(&json, '{');
     ml_json_open_member(&json, "labels", '[');
     put_label(&json, "__name__", "memory");
-    put_label(&json, "service_name", or_unknown(upload->profile->program.bytes));
+    put_label(&json, "service_name", or_unknown(upload->stacks->profile->program.bytes));
     put_label(&json, "build_id", or_unknown(build));
     ml_json_close(&json, ']');
     ml_json_open_member(&json, "samples", '[');
@@ -218,7 +217,7 @@ static enum ml_status write_ingest(const struct ml_upload *upload, FILE *out) {
     fputs("\r\n", out);
     part_head(upload, out, "profile");
     fputs("; filename=\"profile.pprof\"\r\nContent-Type: application/octet-stream\r\n\r\n", out);
-    status = ml_pprof_write(upload->profile, upload->stacks, ML_METRIC_LIVE, out);
+    status = ml_pprof_write(upload->stacks, ML_METRIC_LIVE, out);
     fputs("\r\n", out);
     put_end(upload, out);
     return status;
@@ -231,13 +230,13 @@ static enum ml_status write_form(const struct ml_upload *upload, FILE *out) {
     case ML_UPLOAD_TRACE:
         return write_trace(upload, out);
     case ML_UPLOAD_PPROF:
-        return ml_pprof_write(upload->profile, upload->stacks, ML_METRIC_LIVE, out);
+        return ml_pprof_write(upload->stacks, ML_METRIC_LIVE, out);
     case ML_UPLOAD_PYROSCOPE:
         return write_pyroscope(upload, out);
     case ML_UPLOAD_PYROSCOPE_INGEST:
         return write_ingest(upload, out);
     case ML_UPLOAD_OTLP:
-        return ml_otlp_write(upload->profile, upload->stacks, upload->guid, out);
+        return ml_otlp_write(upload->stacks, upload->guid, out);
     default:
         return ML_ENV_MISSING;
     }

@@ -28,8 +28,7 @@ enum ml_upload_form {
 extern const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1];
 
 struct ml_upload {
-    const struct ml_profile *profile; /* redacted (tools/analyzer/upload/redact.h) */
-    struct ml_stacks *stacks;
+    struct ml_stacks *stacks; /* redacted (tools/analyzer/upload/redact.h), as their profile is */
     enum ml_upload_form form;
     uint64_t max_bytes;   /* of the body, compressed */
     bool keeps_small;     /* begin without pruning */
