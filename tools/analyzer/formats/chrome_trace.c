@@ -370,7 +370,6 @@ static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *
             .pid = other->pid,
         };
         char label[LABEL_BYTES];
-        char words[ML_UNITS_BYTES];
 
         if (other->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED) {
             continue; /* its successor has its pid */
@@ -380,7 +379,7 @@ static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *
             sizeof label,
             "not recorded: %.400s; private memory %s",
             other->not_recorded_reason.bytes,
-            other->coverage_was_read ? ml_units_size(other->footprint_bytes, words) : "not read"
+            other->coverage_was_read ? ml_units_size(other->footprint_bytes).text : "not read"
         );
         put_metadata(&writer, "process_name", "name", other->name.bytes);
         put_metadata(&writer, "process_labels", "labels", label);

@@ -307,7 +307,6 @@ static void
 put_about(struct ml_json *json, const struct ml_stacks *after, const struct ml_stacks *before) {
     const struct ml_profile *profile = after->profile;
     char about[TITLE_BYTES];
-    char words[2][ML_UNITS_BYTES];
     static const char filtered[] = "; only stacks and frames that were asked for";
     const char *title =
         profile->program.count_bytes > 0 ? profile->program.bytes : "memory of a process tree";
@@ -318,8 +317,8 @@ put_about(struct ml_json *json, const struct ml_stacks *after, const struct ml_s
             about,
             sizeof about,
             "What changed from %s to %s%s%s",
-            ml_units_time(before->profile->now.realtime_ns, words[0]),
-            ml_units_time(profile->now.realtime_ns, words[1]),
+            ml_units_time(before->profile->now.realtime_ns).text,
+            ml_units_time(profile->now.realtime_ns).text,
             ml_profile_is_complete(profile) && ml_profile_is_complete(before->profile)
                 ? ""
                 : "; not both are complete, see memlog report",
@@ -330,7 +329,7 @@ put_about(struct ml_json *json, const struct ml_stacks *after, const struct ml_s
             about,
             sizeof about,
             "Dump of %s (%s), %" PRIu64 " process%s%s%s",
-            ml_units_time(profile->now.realtime_ns, words[0]),
+            ml_units_time(profile->now.realtime_ns).text,
             ml_profile_reason_name(profile->reason),
             ml_profile_processes(profile),
             ml_profile_processes(profile) == 1 ? "" : "es",

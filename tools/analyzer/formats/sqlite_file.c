@@ -331,10 +331,9 @@ static void put_own(struct writer *writer) {
         "INSERT INTO memlog_process VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
     );
     const struct ml_profile *profile = writer->profile;
-    char words[ML_UNITS_BYTES];
     char uncovered[ML_UNCOVERED_BYTES];
 
-    bind_string(writer, dump, 1, ml_units_time(profile->now.realtime_ns, words));
+    bind_string(writer, dump, 1, ml_units_time(profile->now.realtime_ns).text);
     bind_string(writer, dump, 2, ml_profile_reason_name(profile->reason));
     bind_text(writer, dump, 3, profile->program.bytes, profile->program.count_bytes);
     bind(writer, dump, 4, ml_profile_is_complete(profile));

@@ -9,64 +9,71 @@
 
 enum { NS_PER_MS = 1000000, MS_PER_S = 1000 };
 
-const char *ml_units_size(uint64_t bytes, char out_text[ML_UNITS_BYTES]) {
-    return ml_size_text(bytes, out_text);
+struct ml_units ml_units_size(uint64_t bytes) {
+    struct ml_units units;
+
+    (void)ml_size_text(bytes, units.text);
+    return units;
 }
 
-const char *ml_units_count(uint64_t count, char out_text[ML_UNITS_BYTES]) {
-    char digits[ML_UNITS_BYTES];
-    size_t length = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, count);
+struct ml_units ml_units_count(uint64_t count) {
+    struct ml_units units;
+    struct ml_units digits;
+    size_t length = (size_t)snprintf(digits.text, sizeof digits.text, "%" PRIu64, count);
     size_t at = 0;
 
     for (size_t i = 0; i < length; i++) {
         if (i > 0 && (length - i) % 3 == 0) {
-            out_text[at++] = ',';
+            units.text[at++] = ',';
         }
-        out_text[at++] = digits[i];
+        units.text[at++] = digits.text[i];
     }
-    out_text[at] = '\0';
-    return out_text;
+    units.text[at] = '\0';
+    return units;
 }
 
-static const char *time_words(uint64_t realtime_ns, const char *form, char *out_text) {
+static struct ml_units time_words(uint64_t realtime_ns, const char *form) {
     time_t seconds = (time_t)(realtime_ns / NS_PER_MS / MS_PER_S);
+    struct ml_units units = {.text = ""};
     struct tm parts;
 
-    out_text[0] = '\0';
     if (realtime_ns != 0 && gmtime_r(&seconds, &parts)) {
-        strftime(out_text, ML_UNITS_BYTES, form, &parts);
+        strftime(units.text, sizeof units.text, form, &parts);
     }
-    return out_text;
+    return units;
 }
 
-const char *ml_units_time(uint64_t realtime_ns, char out_text[ML_UNITS_BYTES]) {
-    return time_words(realtime_ns, "%Y-%m-%dT%H:%M:%SZ", out_text);
+struct ml_units ml_units_time(uint64_t realtime_ns) {
+    return time_words(realtime_ns, "%Y-%m-%dT%H:%M:%SZ");
 }
 
-const char *ml_units_time_ms(uint64_t realtime_ns, char out_text[ML_UNITS_BYTES]) {
-    size_t count = strlen(time_words(realtime_ns, "%Y-%m-%dT%H:%M:%S", out_text));
+struct ml_units ml_units_time_ms(uint64_t realtime_ns) {
+    struct ml_units units = time_words(realtime_ns, "%Y-%m-%dT%H:%M:%S");
+    size_t count = strlen(units.text);
 
     if (count > 0) {
         unsigned ms = (unsigned)(realtime_ns / NS_PER_MS % MS_PER_S);
-        snprintf(out_text + count, ML_UNITS_BYTES - count, ".%03uZ", ms);
+        snprintf(units.text + count, sizeof units.text - count, ".%03uZ", ms);
     }
-    return out_text;
+    return units;
 }
 
-const char *ml_units_span(uint64_t span_ns, char out_text[ML_UNITS_BYTES]) {
+struct ml_units ml_units_span(uint64_t span_ns) {
+    struct ml_units units;
     uint64_t ms = span_ns / NS_PER_MS;
     uint64_t s = ms / MS_PER_S;
+    uint64_t whole = s < 3600 ? s / 60 : s / 3600;
 
     if (ms < MS_PER_S) {
-        snprintf(out_text, ML_UNITS_BYTES, "%" PRIu64 " ms", ms);
+        snprintf(units.text, sizeof units.text, "%" PRIu64 " ms", ms);
     } else if (s < 60) {
-        snprintf(out_text, ML_UNITS_BYTES, "%" PRIu64 ".%" PRIu64 " s", s, ms % MS_PER_S / 100);
+        uint64_t tenths = ms % MS_PER_S / 100;
+        snprintf(units.text, sizeof units.text, "%" PRIu64 ".%" PRIu64 " s", s, tenths);
     } else if (s < 3600) {
-        snprintf(out_text, ML_UNITS_BYTES, "%" PRIu64 " min %" PRIu64 " s", s / 60, s % 60);
+        snprintf(units.text, sizeof units.text, "%" PRIu64 " min %" PRIu64 " s", whole, s % 60);
     } else {
-        snprintf(
-            out_text, ML_UNITS_BYTES, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s % 3600 / 60
-        );
+        uint64_t minutes = s % 3600 / 60;
+        snprintf(units.text, sizeof units.text, "%" PRIu64 " h %" PRIu64 " min", whole, minutes);
     }
-    return out_text;
+    return units;
 }

@@ -210,7 +210,6 @@ static bool by_sizes(struct work *work) {
         }
     }
     for (unsigned i = 0; i < CLASSES; i++) {
-        char size[ML_UNITS_BYTES];
         char words[ML_UNITS_BYTES + sizeof " and more"];
         uint32_t row = NO_ROW;
 
@@ -221,7 +220,7 @@ static bool by_sizes(struct work *work) {
             words,
             sizeof words,
             "%s%s",
-            ml_units_size(i == 0 ? 0 : UINT64_C(1) << (i - 1), size),
+            ml_units_size(i == 0 ? 0 : UINT64_C(1) << (i - 1)).text,
             i == 0 ? "" : " and more"
         );
         row = row_new(breakdown, ml_arena_text(&breakdown->arena, words, strlen(words)), "");

@@ -62,24 +62,20 @@ static void put_row(const struct ml_report_page *page, const struct ml_breakdown
     size_t columns = page->style->width > FIGURES_COLUMNS + NAME_COLUMNS_MIN
                          ? page->style->width - FIGURES_COLUMNS
                          : NAME_COLUMNS_MIN;
-    char size[ML_UNITS_BYTES];
-    char words[ML_UNITS_BYTES];
     char name[ML_REPORT_NAME_BYTES];
 
     ml_report_print(
-        page, ML_BOLD "%11s" ML_PLAIN " %5.1f%%  ", ml_units_size(self, size), percent(self, whole)
+        page, ML_BOLD "%11s" ML_PLAIN " %5.1f%%  ", ml_units_size(self).text, percent(self, whole)
     );
     if (has_cumulative(report)) {
         fprintf(
-            page->out, "%11s %5.1f%%", ml_units_size(cumulative, size), percent(cumulative, whole)
+            page->out, "%11s %5.1f%%", ml_units_size(cumulative).text, percent(cumulative, whole)
         );
     } else {
         fprintf(page->out, "%11s %6s", "", "");
     }
-    fprintf(
-        page->out, " %10s ", ml_units_count(ml_metric_blocks(&row->self, report->metric), words)
-    );
-    fprintf(page->out, "%10s  ", ml_units_count(row->temporary_blocks, words));
+    fprintf(page->out, " %10s ", ml_units_count(ml_metric_blocks(&row->self, report->metric)).text);
+    fprintf(page->out, "%10s  ", ml_units_count(row->temporary_blocks).text);
     ml_function_name_fit(row->name, columns, name, sizeof name);
     ml_report_put(page, name);
     if (row->module[0] && ml_printable_columns(name) + 2 < columns) {

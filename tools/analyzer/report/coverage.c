@@ -40,8 +40,6 @@ static void
 put_reading(const struct ml_report_page *page, const struct ml_profile_process *process) {
     char text[TEXT_BYTES];
     char peak[TEXT_BYTES] = "";
-    char private_words[ML_UNITS_BYTES];
-    char heap_words[ML_UNITS_BYTES];
 
     if (process->coverage_heap_bytes > process->coverage_private_bytes) {
         snprintf(peak, sizeof peak, ", not all of it touched");
@@ -50,17 +48,17 @@ put_reading(const struct ml_report_page *page, const struct ml_profile_process *
             peak,
             sizeof peak,
             " (%s at its peak: an allocator may keep what was freed)",
-            ml_units_size(process->totals.peak_bytes, heap_words)
+            ml_units_size(process->totals.peak_bytes).text
         );
     }
     snprintf(
         text,
         sizeof text,
         "private memory %s %s: heap %s live%s",
-        ml_units_size(process->coverage_private_bytes, private_words),
+        ml_units_size(process->coverage_private_bytes).text,
         process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING ? "when last read"
                                                                : "at its largest reading",
-        ml_units_size(process->coverage_heap_bytes, heap_words),
+        ml_units_size(process->coverage_heap_bytes).text,
         peak
     );
     put_below(page, text);
@@ -137,7 +135,7 @@ static void put_unseen(const struct ml_report_page *page, size_t lines_max) {
             page->out,
             "%sat least %s process%s ended before memlog saw %s\n",
             indent,
-            ml_units_count(profile->list_missed, text),
+            ml_units_count(profile->list_missed).text,
             profile->list_missed == 1 ? "" : "es",
             profile->list_missed == 1 ? "it" : "them"
         );

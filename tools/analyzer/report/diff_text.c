@@ -154,25 +154,27 @@ void ml_report_diff_leaks(
 /* ---- text */
 
 /* "+1.5 MiB", "-3.0 KiB", "0 B" */
-static const char *signed_size(uint64_t from, uint64_t to, char out_words[ML_UNITS_BYTES + 1]) {
-    out_words[0] = from < to ? '+' : '-';
-    ml_units_size(distance(from, to), out_words + 1);
-    return from == to ? out_words + 1 : out_words;
+static struct ml_units signed_size(uint64_t from, uint64_t to) {
+    struct ml_units size = ml_units_size(distance(from, to));
+    struct ml_units change;
+
+    if (from == to) {
+        return size;
+    }
+    snprintf(change.text, sizeof change.text, "%c%.30s", from < to ? '+' : '-', size.text);
+    return change;
 }
 
 static void
 put_row(const struct ml_report_page *page, const char *title, uint64_t from, uint64_t to) {
-    char from_words[ML_UNITS_BYTES];
-    char to_words[ML_UNITS_BYTES];
-    char change_words[ML_UNITS_BYTES + 1];
 
     ml_report_print(
         page,
         "  %-9s  %11s  %11s  " ML_BOLD "%12s" ML_PLAIN,
         title,
-        ml_units_size(from, from_words),
-        ml_units_size(to, to_words),
-        signed_size(from, to, change_words)
+        ml_units_size(from).text,
+        ml_units_size(to).text,
+        signed_size(from, to).text
     );
     if (from > 0 && from != to) {
         fprintf(page->out, "  %+.1f %%", 100.0 * ((double)to - (double)from) / (double)from);
@@ -189,24 +191,19 @@ static void put_change(
     const struct ml_report_page *page = &pages[ML_DIFF_TO];
     uint64_t from = ml_metric_bytes(&stack->sides[ML_DIFF_FROM], metric);
     uint64_t to = ml_metric_bytes(&stack->sides[ML_DIFF_TO], metric);
-    char from_words[ML_UNITS_BYTES];
-    char to_words[ML_UNITS_BYTES];
-    char change_words[ML_UNITS_BYTES + 1];
 
     ml_report_print(
         page,
         "%s  " ML_BOLD "%s" ML_PLAIN "  " ML_DIM,
         is_first ? "" : "\n",
-        signed_size(from, to, change_words)
+        signed_size(from, to).text
     );
     if (from == 0) {
         fputs("new", page->out);
     } else if (to == 0) {
         fputs("gone", page->out);
     } else {
-        fprintf(
-            page->out, "%s -> %s", ml_units_size(from, from_words), ml_units_size(to, to_words)
-        );
+        fprintf(page->out, "%s -> %s", ml_units_size(from).text, ml_units_size(to).text);
     }
     ml_report_print(page, ML_PLAIN "\n");
     ml_report_frames(&pages[stack->side], stack->node);
@@ -262,9 +259,6 @@ static int order_processes(const void *left, const void *right) {
 
 static void put_process(const struct ml_report_page *page, const struct process_change *change) {
     enum { NAME_COLUMNS = 24 };
-    char from_words[ML_UNITS_BYTES];
-    char to_words[ML_UNITS_BYTES];
-    char change_words[ML_UNITS_BYTES + 1];
     char name[ML_REPORT_NAME_BYTES];
 
     ml_report_print(
@@ -273,9 +267,9 @@ static void put_process(const struct ml_report_page *page, const struct process_
         change->from_pid == 0 ? "new"
         : change->is_gone     ? "gone"
                               : "",
-        change->from_pid != 0 ? ml_units_size(change->from, from_words) : "",
-        change->is_gone ? "" : ml_units_size(change->to, to_words),
-        signed_size(change->from, change->to, change_words),
+        change->from_pid != 0 ? ml_units_size(change->from).text : "",
+        change->is_gone ? "" : ml_units_size(change->to).text,
+        signed_size(change->from, change->to).text,
         change->process->pid
     );
     ml_function_name_fit(change->process->name.bytes, NAME_COLUMNS, name, sizeof name);
@@ -342,7 +336,6 @@ static void put_processes(const struct ml_report_page pages[ML_DIFF_SIDES], enum
 static void put_certainty(const struct ml_report_page *page, const char *title) {
     const struct ml_profile *profile = page->report->profile;
     const uint64_t sampling_bytes = ml_profile_sampling_bytes(profile);
-    char words[ML_UNITS_BYTES];
 
     if (!ml_profile_is_complete(profile)) {
         ml_report_print(
@@ -364,7 +357,7 @@ static void put_certainty(const struct ml_report_page *page, const char *title) 
             page->out,
             "  estimated  %s: from samples, one every %s on average\n",
             title,
-            ml_units_size(sampling_bytes, words)
+            ml_units_size(sampling_bytes).text
         );
     }
 }

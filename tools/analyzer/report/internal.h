@@ -45,7 +45,7 @@ void ml_report_put_wrapped(const struct ml_report_page *page, size_t column, con
 size_t ml_report_lines_of(const struct ml_report_page *page, size_t column, const char *text);
 
 /* "10:00:00.123Z" of a time of day; UTC, as every time that is told. */
-const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_UNITS_BYTES]);
+struct ml_units ml_report_time_of_day(uint64_t realtime_ns);
 
 /* Whose losses there are, in the order in which a person should care: why, and what to do. */
 void ml_report_losses(const struct ml_report_page *page);

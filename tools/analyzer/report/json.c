@@ -14,9 +14,8 @@ static void text_member(struct ml_json *json, const char *name, struct ml_profil
 }
 
 static void time_member(struct ml_json *json, const char *name, uint64_t realtime_ns) {
-    char words[ML_UNITS_BYTES];
 
-    ml_json_string_member(json, name, ml_units_time_ms(realtime_ns, words));
+    ml_json_string_member(json, name, ml_units_time_ms(realtime_ns).text);
 }
 
 /* Whole bytes and blocks, rounded. */
@@ -192,12 +191,11 @@ static void put_trigger(struct ml_json *json, const struct ml_report *report) {
 
 void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     const struct ml_profile *profile = report->profile;
-    char words[ML_UNITS_BYTES];
     char uncovered[ML_UNCOVERED_BYTES];
 
     ml_json_open_member(json, "dump", '{');
     ml_json_string_member(json, "file", basename(report->file_path));
-    ml_json_string_member(json, "time", ml_units_time(profile->now.realtime_ns, words));
+    ml_json_string_member(json, "time", ml_units_time(profile->now.realtime_ns).text);
     ml_json_string_member(json, "reason", ml_profile_reason_name(profile->reason));
     text_member(json, "program", profile->program);
     ml_json_number_member(json, "sampling_bytes", ml_profile_sampling_bytes(profile));

@@ -33,14 +33,13 @@ put_reasons(const struct ml_report_page *page, const struct ml_profile_accountin
          "please report what is said above"},
         {accounting->unaccounted, "for no reason that is known", "please report this as a fault"},
     };
-    char words[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
         if (reasons[i].count > 0) {
             fprintf(
                 page->out,
                 "      %s: %s (%s)\n",
-                ml_units_count(reasons[i].count, words),
+                ml_units_count(reasons[i].count).text,
                 reasons[i].why,
                 reasons[i].next
             );
@@ -62,15 +61,12 @@ static void put_file_trouble(const struct ml_report_page *page) {
 
 static void put_gap(const struct ml_report_page *page, const struct ml_profile_gap *gap) {
     const struct ml_profile *profile = page->report->profile;
-    char words[ML_UNITS_BYTES];
 
     fprintf(
         page->out,
-        "    nothing was seen from %s to ",
-        ml_report_time_of_day(ml_profile_timestamp_ns(profile, &gap->from), words)
-    );
-    fprintf(
-        page->out, "%s: ", ml_report_time_of_day(ml_profile_timestamp_ns(profile, &gap->to), words)
+        "    nothing was seen from %s to %s: ",
+        ml_report_time_of_day(ml_profile_timestamp_ns(profile, &gap->from)).text,
+        ml_report_time_of_day(ml_profile_timestamp_ns(profile, &gap->to)).text
     );
     ml_report_put(page, gap->reason.bytes);
     putc('\n', page->out);
@@ -79,13 +75,12 @@ static void put_gap(const struct ml_report_page *page, const struct ml_profile_g
 /* Their reasons stand among the processes that were not recorded. */
 static void put_lost_forks(const struct ml_report_page *page) {
     const uint64_t count = page->report->profile->lost_forks;
-    char words[ML_UNITS_BYTES];
 
     if (count > 0) {
         fprintf(
             page->out,
             "    %s forked %s could not be recorded: what %s allocated and freed is missing\n",
-            ml_units_count(count, words),
+            ml_units_count(count).text,
             count == 1 ? "child" : "children",
             count == 1 ? "it" : "they"
         );
@@ -94,17 +89,14 @@ static void put_lost_forks(const struct ml_report_page *page) {
 
 static void
 put_process(const struct ml_report_page *page, const struct ml_profile_process *process) {
-    char words[ML_UNITS_BYTES];
-    char more_words[ML_UNITS_BYTES];
-
     fprintf(page->out, "    %" PRIu32 " ", process->pid);
     ml_report_put(page, process->name.bytes);
     if (process->lost_events > 0) {
         fprintf(
             page->out,
             ": %s of %s events were lost",
-            ml_units_count(process->lost_events, words),
-            ml_units_count(process->events + process->lost_events, more_words)
+            ml_units_count(process->lost_events).text,
+            ml_units_count(process->events + process->lost_events).text
         );
     }
     if (process->trouble.count_bytes > 0) {
@@ -133,8 +125,8 @@ void ml_report_losses(const struct ml_report_page *page) {
     }
 }
 
-static const char *span_of(uint64_t span_ns, char words[ML_UNITS_BYTES]) {
-    return span_ns < 1000000 ? "less than 1 ms" : ml_units_span(span_ns, words);
+static struct ml_units span_of(uint64_t span_ns) {
+    return span_ns < 1000000 ? (struct ml_units){.text = "less than 1 ms"} : ml_units_span(span_ns);
 }
 
 void ml_report_waits(const struct ml_report_page *page) {
@@ -142,9 +134,6 @@ void ml_report_waits(const struct ml_report_page *page) {
     const struct ml_profile_process *longest = NULL;
     uint64_t waits = 0;
     uint64_t waited_ns = 0;
-    char count[ML_UNITS_BYTES];
-    char span[ML_UNITS_BYTES];
-    char longest_span[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
@@ -160,10 +149,10 @@ void ml_report_waits(const struct ml_report_page *page) {
     fprintf(
         page->out,
         "  waited       %s time%s for memlog, %s in all, at most %s (process %" PRIu32 ")\n",
-        ml_units_count(waits, count),
+        ml_units_count(waits).text,
         ml_report_plural(waits),
-        span_of(waited_ns, span),
-        span_of(longest->accounting.longest_wait_ns, longest_span),
+        span_of(waited_ns).text,
+        span_of(longest->accounting.longest_wait_ns).text,
         longest->pid
     );
     ml_report_print(

@@ -55,17 +55,15 @@ void ml_report_state(const struct ml_profile_process *process, char *out_state, 
 /* An entry that stands for several; its figures are their sums. */
 static void
 put_folded(const struct ml_report_page *page, const struct ml_profile_process *process) {
-    char count[ML_UNITS_BYTES];
-    char failed[ML_UNITS_BYTES];
 
     ml_report_print(
         page,
         "%7s  " ML_DIM "the sums of %s such processes",
         "",
-        ml_units_count(process->folded_processes, count)
+        ml_units_count(process->folded_processes).text
     );
     if (process->folded_failed > 0) {
-        fprintf(page->out, ", %s failed", ml_units_count(process->folded_failed, failed));
+        fprintf(page->out, ", %s failed", ml_units_count(process->folded_failed).text);
     }
     ml_report_print(page, "; see --keep-processes" ML_PLAIN "\n");
 }
@@ -125,9 +123,6 @@ static void put_process(
     const struct ml_profile_process *process
 ) {
     char state[ML_UNITS_BYTES];
-    char live[ML_UNITS_BYTES];
-    char peak[ML_UNITS_BYTES];
-    char total[ML_UNITS_BYTES];
     char name[ML_REPORT_NAME_BYTES];
 
     ml_report_state(process, state, sizeof state);
@@ -138,15 +133,15 @@ static void put_process(
     if (table->has_roles) {
         fprintf(page->out, "%-9s ", ml_process_role(page->report->profile, process));
     }
-    fprintf(page->out, "%-9s %10s ", state, ml_units_size(process->totals.live_bytes, live));
+    fprintf(page->out, "%-9s %10s ", state, ml_units_size(process->totals.live_bytes).text);
     if (table->has_held) {
-        fprintf(page->out, "%10s ", ml_units_size(process->held_at_tree_peak_bytes, peak));
+        fprintf(page->out, "%10s ", ml_units_size(process->held_at_tree_peak_bytes).text);
     }
     fprintf(
         page->out,
         "%10s %10s\n",
-        ml_units_size(process->totals.peak_bytes, peak),
-        ml_units_size(process->totals.total_bytes, total)
+        ml_units_size(process->totals.peak_bytes).text,
+        ml_units_size(process->totals.total_bytes).text
     );
     put_words(page, table, process);
     if (process->folded_processes > 0) {
@@ -158,7 +153,7 @@ static void put_process(
             page,
             "%7s  " ML_DIM "shared with its parent since the fork: %s" ML_PLAIN "\n",
             "",
-            ml_units_size(process->inherited_bytes, live)
+            ml_units_size(process->inherited_bytes).text
         );
     }
 }

@@ -7,29 +7,18 @@
 
 enum { TOLD_MAX = 6 };
 
-static const char *
-interval_of(uint64_t interval_bytes, char words[ML_UNITS_BYTES], const char **out_every) {
-    *out_every = interval_bytes > 1 ? "one every " : "";
-    return interval_bytes > 1 ? ml_units_size(interval_bytes, words) : "every allocation";
-}
-
 static void put_change(
     const struct ml_report_page *page, const struct ml_profile_process *process, size_t index
 ) {
-    const uint64_t time_ns =
-        ml_profile_realtime_ns(page->report->profile, process->sampling_changes[index].ticks);
-    char size[ML_UNITS_BYTES];
-    char time[ML_UNITS_BYTES];
-    const char *every = "";
-    const char *interval =
-        interval_of(process->sampling_changes[index].interval_bytes, size, &every);
+    const uint64_t ticks = process->sampling_changes[index].ticks;
+    const uint64_t interval_bytes = process->sampling_changes[index].interval_bytes;
 
     fprintf(
         page->out,
         "               from %s on %s%s\n",
-        ml_report_time_of_day(time_ns, time),
-        every,
-        interval
+        ml_report_time_of_day(ml_profile_realtime_ns(page->report->profile, ticks)).text,
+        interval_bytes > 1 ? "one every " : "",
+        interval_bytes > 1 ? ml_units_size(interval_bytes).text : "every allocation"
     );
 }
 
@@ -38,7 +27,6 @@ put_process(const struct ml_report_page *page, const struct ml_profile_process *
     const size_t count = process->sampling_changes_count;
     const size_t first = count <= TOLD_MAX ? count : TOLD_MAX - 1;
     const uint64_t hidden = process->sampling_left_out + (count - first) - (first < count ? 1 : 0);
-    char words[ML_UNITS_BYTES];
 
     fprintf(page->out, "  %8" PRIu32 " ", process->pid);
     ml_report_put(page, process->name.bytes);
@@ -50,9 +38,9 @@ put_process(const struct ml_report_page *page, const struct ml_profile_process *
         fprintf(
             page->out,
             "               ... %s more change%s, the longest interval %s ...\n",
-            ml_units_count(hidden, words),
+            ml_units_count(hidden).text,
             ml_report_plural(hidden),
-            ml_units_size(process->sampling_bytes, (char[ML_UNITS_BYTES]){0})
+            ml_units_size(process->sampling_bytes).text
         );
     }
     if (first < count) {

@@ -171,8 +171,6 @@ static void put_stack(
     struct ml_profile_text thread = ml_stacks_thread(page->report->stacks, stack->node);
     uint64_t bytes = ml_metric_bytes(&stack->own, metric);
     uint64_t blocks = ml_metric_blocks(&stack->own, metric);
-    char size[ML_UNITS_BYTES];
-    char count[ML_UNITS_BYTES];
     double share = whole_bytes > 0 ? 100.0 * (double)bytes / (double)whole_bytes : 0;
 
     ml_report_print(
@@ -180,13 +178,13 @@ static void put_stack(
         "%s%3zu. " ML_BOLD "%s  %.1f %%  " ML_PLAIN "in %s block%s",
         number > 1 ? "\n" : "",
         number,
-        ml_units_size(bytes, size),
+        ml_units_size(bytes).text,
         share,
-        ml_units_count(blocks, count),
+        ml_units_count(blocks).text,
         ml_report_plural(blocks)
     );
     if (page->report->order == ML_ORDER_TEMPORARY) {
-        fprintf(page->out, ", %s freed at once", ml_units_count(stack->temporary_blocks, count));
+        fprintf(page->out, ", %s freed at once", ml_units_count(stack->temporary_blocks).text);
     }
     if (thread.count_bytes > 0) {
         fputs(", thread ", page->out);

@@ -161,13 +161,12 @@ static void put_holders(const struct ml_report_page *page) {
         );
     }
     for (size_t i = 0; i < count && i < HOLDERS_SHOWN; i++) {
-        char words[ML_UNITS_BYTES];
 
         ml_report_print(
             page,
             "  %5.1f %%  " ML_BOLD "%10s" ML_PLAIN "   ",
             whole_bytes > 0 ? 100.0 * (double)holders[i].bytes / (double)whole_bytes : 0.0,
-            ml_units_size(holders[i].bytes, words)
+            ml_units_size(holders[i].bytes).text
         );
         ml_report_put(page, holders[i].callers);
         putc('\n', page->out);

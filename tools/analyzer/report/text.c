@@ -101,34 +101,31 @@ static void put_amount(
     double bytes_error,
     const char *meaning
 ) {
-    char size[ML_UNITS_BYTES];
-    char error[ML_UNITS_BYTES] = "";
-    char count[ML_UNITS_BYTES];
+    const bool is_exact = !(bytes_error > 0);
 
-    if (bytes_error > 0) {
-        ml_units_size((uint64_t)(bytes_error + 0.5), error);
-    }
     ml_report_print(
         page,
         "  %-9s " ML_BOLD "%11s" ML_PLAIN "%s%s %13s block%s%s  " ML_DIM "%s" ML_PLAIN "\n",
         title,
-        ml_units_size(bytes, size),
-        bytes_error > 0 ? " \u00b1 " : "",
-        error,
-        ml_units_count(blocks, count),
+        ml_units_size(bytes).text,
+        is_exact ? "" : " \u00b1 ",
+        is_exact ? "" : ml_units_size((uint64_t)(bytes_error + 0.5)).text,
+        ml_units_count(blocks).text,
         ml_report_plural(blocks),
         blocks == 1 ? " " : "",
         meaning
     );
 }
 
-const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_UNITS_BYTES]) {
-    ml_units_time_ms(realtime_ns, words);
+struct ml_units ml_report_time_of_day(uint64_t realtime_ns) {
+    struct ml_units time = {.text = "an unknown time"};
+    const struct ml_units whole = ml_units_time_ms(realtime_ns);
+
     /* 2026-11-21T10:00:00.123Z -> 10:00:00.123Z */
-    if (strlen(words) < sizeof "2026-11-21T10:00:00.123Z" - 1) {
-        return "an unknown time";
+    if (strlen(whole.text) >= sizeof "2026-11-21T10:00:00.123Z" - 1) {
+        snprintf(time.text, sizeof time.text, "%s", whole.text + sizeof "2026-11-21T" - 1);
     }
-    return words + sizeof "2026-11-21T" - 1;
+    return time;
 }
 
 static void put_holding(
@@ -173,7 +170,6 @@ static void put_title(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     const uint64_t processes = ml_profile_processes(profile);
     const uint64_t images = ml_profile_images(profile);
-    char words[ML_UNITS_BYTES];
 
     ml_report_print(page, ML_BOLD);
     ml_report_put(page, profile->program.bytes);
@@ -186,7 +182,7 @@ static void put_title(const struct ml_report_page *page) {
     ml_report_print(
         page,
         ", %s, dump at %s" ML_PLAIN "\n",
-        ml_units_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns, words),
+        ml_units_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns).text,
         profile->reason == 0 ? "the end" : ml_profile_reason_name(profile->reason)
     );
 }
@@ -195,7 +191,6 @@ static void put_title(const struct ml_report_page *page) {
 static void put_trigger(const struct ml_report_page *page) {
     const struct ml_profile_trigger *trigger = &page->report->profile->trigger;
     char callers[ML_REPORT_CALLERS_BYTES];
-    char words[ML_UNITS_BYTES];
     char text[TRIGGER_BYTES];
 
     if (trigger->kind == 0) {
@@ -221,7 +216,7 @@ static void put_trigger(const struct ml_report_page *page) {
         ml_report_print(
             page,
             "  guilty       " ML_BOLD "%s" ML_PLAIN " in ",
-            ml_units_size(trigger->node_bytes, words)
+            ml_units_size(trigger->node_bytes).text
         );
         ml_report_put(page, callers);
         putc('\n', page->out);
@@ -231,7 +226,6 @@ static void put_trigger(const struct ml_report_page *page) {
 /* Whether that is all there was. */
 static void put_completeness(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
-    char words[ML_UNITS_BYTES];
 
     if (!ml_profile_is_complete(profile)) {
         ml_report_print(page, "  " ML_WARN "NOT COMPLETE" ML_PLAIN "\n");
@@ -249,7 +243,7 @@ static void put_completeness(const struct ml_report_page *page) {
             page->out,
             "  complete     estimated from samples, one every %s on average%s (\u00b1 one standard "
             "error)\n",
-            ml_units_size(ml_profile_sampling_bytes(profile), words),
+            ml_units_size(ml_profile_sampling_bytes(profile)).text,
             sampling_changed(profile) ? " at times" : ""
         );
     } else if (ml_profile_is_covered(profile)) {
@@ -271,8 +265,6 @@ static void put_stack_quality(const struct ml_report_page *page) {
     uint64_t broken = 0;
     uint64_t checked = 0;
     uint64_t differed = 0;
-    char words[ML_UNITS_BYTES];
-    char more_words[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < profile->processes_count; i++) {
         cut += profile->processes[i].truncated_stacks;
@@ -284,8 +276,8 @@ static void put_stack_quality(const struct ml_report_page *page) {
         fprintf(
             page->out,
             "  stacks       %s too deep and cut, %s not walked to the end\n",
-            ml_units_count(cut, words),
-            ml_units_count(broken, more_words)
+            ml_units_count(cut).text,
+            ml_units_count(broken).text
         );
     }
     if (checked > 0) {
@@ -295,8 +287,8 @@ static void put_stack_quality(const struct ml_report_page *page) {
         fprintf(
             page->out,
             "%s stacks checked against libunwind, %s differed\n",
-            ml_units_count(checked, words),
-            ml_units_count(differed, more_words)
+            ml_units_count(checked).text,
+            ml_units_count(differed).text
         );
     }
 }
@@ -304,7 +296,6 @@ static void put_stack_quality(const struct ml_report_page *page) {
 /* What was held and allocated. */
 static void put_figures(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
-    char words[ML_UNITS_BYTES];
     char peak[2 * ML_UNITS_BYTES];
     struct ml_profile_spread errors;
 
@@ -316,7 +307,7 @@ static void put_figures(const struct ml_report_page *page) {
             sizeof peak,
             "%sat %s",
             profile->processes_count > 1 ? "all together, " : "",
-            ml_report_time_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words)
+            ml_report_time_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks)).text
         );
     }
     (void)ml_profile_standard_errors(&profile->tree, &errors);
@@ -364,7 +355,6 @@ static void put_temporary(const struct ml_report_page *page) {
     const struct ml_stack_list *list = &page->report->stacks->tree;
     uint64_t total = page->report->profile->tree.total_blocks;
     uint64_t temporary = 0;
-    char words[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < list->count; i++) {
         temporary += list->stacks[i].temporary_blocks;
@@ -375,7 +365,7 @@ static void put_temporary(const struct ml_report_page *page) {
     fprintf(
         page->out,
         "  temporary    %s block%s (%.0f %%) freed at once: --sort=temporary\n",
-        ml_units_count(temporary, words),
+        ml_units_count(temporary).text,
         ml_report_plural(temporary),
         100.0 * (double)temporary / (double)total
     );

@@ -188,14 +188,13 @@ static void csv_series(
     FILE *out
 ) {
     struct ml_profile_point point;
-    char words[ML_UNITS_BYTES];
     size_t at = 0;
 
     while (ml_series_next(series, points_max, &at, &point)) {
         if (point.end_ms <= timeline->from_ms) {
             continue;
         }
-        fputs(ml_units_time_ms(time_of(timeline, point.end_ms) * 1000000, words), out);
+        fputs(ml_units_time_ms(time_of(timeline, point.end_ms) * 1000000).text, out);
         fprintf(out, ",%s,", series->is_stack ? "stack" : process ? "process" : "tree");
         if (process) {
             fprintf(out, "%" PRIu32, process->pid);

@@ -71,8 +71,6 @@ static void put_curve(
     FILE *out
 ) {
     struct scale scale = {.timeline = timeline};
-    char most[ML_UNITS_BYTES];
-    char last[ML_UNITS_BYTES];
 
     if (!ml_series_most(series, timeline->from_ms, timeline->to_ms, &scale.most_bytes)) {
         return;
@@ -85,8 +83,8 @@ static void put_curve(
     fprintf(
         out,
         "</h2><p>%s at most, %s at the end</p>\n",
-        ml_units_size(scale.most_bytes, most),
-        ml_units_size(ml_series_at(series, timeline->to_ms), last)
+        ml_units_size(scale.most_bytes).text,
+        ml_units_size(ml_series_at(series, timeline->to_ms)).text
     );
     scale.most_bytes = scale.most_bytes > 0 ? scale.most_bytes : 1;
     fprintf(
@@ -113,15 +111,17 @@ static void put_changes(const struct ml_timeline *timeline, FILE *out) {
     for (size_t i = 0; i < timeline->changes_count && i < CHANGES; i++) {
         const struct ml_timeline_change *change = &timeline->changes[i];
         char name[ML_TIMELINE_NAME_BYTES];
-        char words[ML_UNITS_BYTES];
 
         if (change->to_bytes <= change->from_bytes) {
             break;
         }
-        ml_units_size(change->to_bytes - change->from_bytes, words);
-        fprintf(out, "<tr><td>%s</td>", words);
-        fprintf(out, "<td>%s, ", ml_units_size(change->from_bytes, words));
-        fprintf(out, "%s</td><td>", ml_units_size(change->to_bytes, words));
+        fprintf(
+            out,
+            "<tr><td>%s</td><td>%s, %s</td><td>",
+            ml_units_size(change->to_bytes - change->from_bytes).text,
+            ml_units_size(change->from_bytes).text,
+            ml_units_size(change->to_bytes).text
+        );
         ml_timeline_name(timeline->report->stacks, change->node, name);
         ml_html_text(out, name);
         fputs(change->is_partial ? " (at least)</td><td>" : "</td><td>", out);
@@ -134,8 +134,6 @@ static void put_changes(const struct ml_timeline *timeline, FILE *out) {
 void ml_timeline_html(const struct ml_timeline *timeline, FILE *out) {
     const struct ml_profile *profile = timeline->report->profile;
     const struct ml_profile_series *tree = ml_timeline_tree(timeline);
-    char from[ML_UNITS_BYTES];
-    char to[ML_UNITS_BYTES];
     size_t shown = 0;
 
     fputs(head, out);
@@ -146,8 +144,8 @@ void ml_timeline_html(const struct ml_timeline *timeline, FILE *out) {
     fprintf(
         out,
         "</h1>\n<p>live bytes, %s to %s</p>\n",
-        ml_units_time(ml_profile_realtime_ms(profile, timeline->from_ms) * 1000000, from),
-        ml_units_time(ml_profile_realtime_ms(profile, timeline->to_ms) * 1000000, to)
+        ml_units_time(ml_profile_realtime_ms(profile, timeline->from_ms) * 1000000).text,
+        ml_units_time(ml_profile_realtime_ms(profile, timeline->to_ms) * 1000000).text
     );
     if (tree && profile->processes_count > 1) {
         put_curve(timeline, tree, "all together", 0, out);

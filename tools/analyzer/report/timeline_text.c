@@ -65,7 +65,6 @@ static void put_row(
     unsigned columns = page->style->width > beside + 8 ? page->style->width - beside : 8;
     char name[ML_REPORT_NAME_BYTES];
     char fitted[ML_REPORT_NAME_BYTES];
-    char words[ML_UNITS_BYTES];
     const struct ml_profile_point *last = &row->series->points[row->series->points_count - 1];
 
     columns = columns > CURVE_COLUMNS_MAX ? CURVE_COLUMNS_MAX : columns;
@@ -79,9 +78,13 @@ static void put_row(
     ml_report_put(page, fitted);
     fprintf(page->out, "%*s  ", (int)(NAME_COLUMNS - ml_printable_columns(fitted)), "");
     put_curve(page, timeline, row, columns);
-    fprintf(page->out, "%12s", ml_units_size(ml_series_at(row->series, timeline->to_ms), words));
-    fprintf(page->out, "%12s", ml_units_size(row->most_bytes, words));
-    fprintf(page->out, "%12s\n", ml_units_size(last->total_bytes, words));
+    fprintf(
+        page->out,
+        "%12s%12s%12s\n",
+        ml_units_size(ml_series_at(row->series, timeline->to_ms)).text,
+        ml_units_size(row->most_bytes).text,
+        ml_units_size(last->total_bytes).text
+    );
 }
 
 static void put_curves(const struct ml_report_page *page, const struct ml_timeline *timeline) {
@@ -133,13 +136,12 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
     const bool grew = change->to_bytes > change->from_bytes;
     const uint64_t by =
         grew ? change->to_bytes - change->from_bytes : change->from_bytes - change->to_bytes;
-    char words[ML_UNITS_BYTES];
     char name[ML_TIMELINE_NAME_BYTES];
     char fitted[ML_REPORT_NAME_BYTES];
     char callers[ML_REPORT_CALLERS_BYTES];
 
     ml_report_print(
-        page, "  " ML_BOLD "%s%-11s" ML_PLAIN, grew ? "+" : "-", ml_units_size(by, words)
+        page, "  " ML_BOLD "%s%-11s" ML_PLAIN, grew ? "+" : "-", ml_units_size(by).text
     );
     ml_timeline_name(page->report->stacks, change->node, name);
     ml_function_name_fit(name, page->style->width - 40, fitted, sizeof fitted);
@@ -149,9 +151,11 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
     fprintf(page->out, " %" PRIu32 "\n", change->process->pid);
     ml_report_callers(page, change->node, callers);
     ml_report_print(
-        page, "              " ML_DIM "%s to ", ml_units_size(change->from_bytes, words)
+        page,
+        "              " ML_DIM "%s to %s",
+        ml_units_size(change->from_bytes).text,
+        ml_units_size(change->to_bytes).text
     );
-    fprintf(page->out, "%s", ml_units_size(change->to_bytes, words));
     if (change->is_partial) {
         fputs(", at least: not followed before", page->out);
     }
@@ -171,7 +175,6 @@ static void put_passed(const struct ml_report_page *page, const struct ml_timeli
 
     for (size_t i = 0; i < timeline->passed_count && i < limit; i++) {
         const struct ml_timeline_change *change = &timeline->passed[i];
-        char words[ML_UNITS_BYTES];
         char callers[ML_REPORT_CALLERS_BYTES];
 
         if (ml_timeline_passed_bytes(change) < largest / LEAST_SHARE) {
@@ -185,7 +188,7 @@ static void put_passed(const struct ml_report_page *page, const struct ml_timeli
             );
         }
         ml_report_print(
-            page, "  " ML_BOLD "%-12s" ML_PLAIN, ml_units_size(change->most_bytes, words)
+            page, "  " ML_BOLD "%-12s" ML_PLAIN, ml_units_size(change->most_bytes).text
         );
         ml_report_callers(page, change->node, callers);
         ml_report_put(page, callers);
@@ -228,21 +231,16 @@ void ml_timeline_text(
 ) {
     const struct ml_report *report = timeline->report;
     const struct ml_report_page page = {.report = report, .style = style, .out = out};
-    char from[ML_UNITS_BYTES];
-    char to[ML_UNITS_BYTES];
-    char span[ML_UNITS_BYTES];
 
     ml_report_put(&page, report->profile->program.bytes);
     fprintf(
         out,
         "\n%s to %s, %s\n",
-        ml_report_time_of_day(
-            ml_profile_realtime_ms(report->profile, timeline->from_ms) * 1000000, from
-        ),
-        ml_report_time_of_day(
-            ml_profile_realtime_ms(report->profile, timeline->to_ms) * 1000000, to
-        ),
-        ml_units_span((timeline->to_ms - timeline->from_ms) * 1000000, span)
+        ml_report_time_of_day(ml_profile_realtime_ms(report->profile, timeline->from_ms) * 1000000)
+            .text,
+        ml_report_time_of_day(ml_profile_realtime_ms(report->profile, timeline->to_ms) * 1000000)
+            .text,
+        ml_units_span((timeline->to_ms - timeline->from_ms) * 1000000).text
     );
     put_curves(&page, timeline);
     put_changes(&page, timeline);

@@ -12,10 +12,9 @@ enum { UNDER_NAME_COLUMN = 9, LINES_MAX = 20, SIZE_BYTES = 128, LINE_BYTES = 102
 /* "3 processes, up to 2.0 MiB private memory together, " */
 static void words_of_size(char text[SIZE_BYTES], uint64_t processes, uint64_t bytes) {
     char count[2 * ML_UNITS_BYTES] = "";
-    char words[ML_UNITS_BYTES];
 
     if (processes > 1) {
-        snprintf(count, sizeof count, "%s processes, ", ml_units_count(processes, words));
+        snprintf(count, sizeof count, "%s processes, ", ml_units_count(processes).text);
     }
     if (bytes == 0) {
         snprintf(text, SIZE_BYTES, "%s", count);
@@ -27,7 +26,7 @@ static void words_of_size(char text[SIZE_BYTES], uint64_t processes, uint64_t by
         "%s%s%s private memory%s, ",
         count,
         processes > 1 ? "up to " : "",
-        ml_units_size(bytes, words),
+        ml_units_size(bytes).text,
         processes > 1 ? " together" : ""
     );
 }
@@ -75,7 +74,6 @@ static void put_groups(const struct ml_report_page *page) {
 static void put_idle(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     uint64_t processes = 0;
-    char words[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < profile->others_count; i++) {
         const struct ml_profile_process *other = &profile->others[i];
@@ -85,7 +83,7 @@ static void put_idle(const struct ml_report_page *page) {
         fprintf(
             page->out,
             "  %s forked process%s made no exec and no allocation that memlog sees\n",
-            ml_units_count(processes, words),
+            ml_units_count(processes).text,
             processes == 1 ? "" : "es"
         );
     }
@@ -95,13 +93,12 @@ static void put_idle(const struct ml_report_page *page) {
 static void put_blind(const struct ml_report_page *page) {
     enum { NS_PER_MS = 1000000 };
     const struct ml_profile *profile = page->report->profile;
-    char words[ML_UNITS_BYTES];
 
     if (profile->list_missed > 0) {
         ml_report_print(
             page,
             "  " ML_WARN "at least %s process%s ended before memlog saw %s" ML_PLAIN "\n",
-            ml_units_count(profile->list_missed, words),
+            ml_units_count(profile->list_missed).text,
             profile->list_missed == 1 ? "" : "es",
             profile->list_missed == 1 ? "it" : "them"
         );
@@ -160,7 +157,6 @@ static const char *advice_of(const struct ml_profile_process *process) {
 /* All that is known of it. */
 static void put_known(const struct ml_report_page *page, const struct ml_profile_process *process) {
     char state[ML_UNITS_BYTES];
-    char size[ML_UNITS_BYTES];
     char text[LINE_BYTES] = "";
     size_t used = 0;
 
@@ -181,7 +177,7 @@ static void put_known(const struct ml_report_page *page, const struct ml_profile
             text,
             sizeof text,
             "private memory %s when last read",
-            ml_units_size(process->footprint_bytes, size)
+            ml_units_size(process->footprint_bytes).text
         );
     } else {
         snprintf(text, sizeof text, "private memory: nobody has read it");

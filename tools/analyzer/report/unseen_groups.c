@@ -210,7 +210,6 @@ const char *ml_unseen_group_words(
     const struct ml_profile_process *largest = group->largest;
     const bool several = group->processes > 1;
     const char *reason = several ? kind_of(largest) : reason_of(largest);
-    char words[ML_UNITS_BYTES];
     char part[2 * ML_UNITS_BYTES];
     const char *before = ": ";
     size_t used = 0;
@@ -218,7 +217,7 @@ const char *ml_unseen_group_words(
 
     snprintf(out_text, ML_UNSEEN_WORDS_BYTES, "%.64s", group->name);
     if (several) {
-        snprintf(part, sizeof part, "%s processes", ml_units_count(group->processes, words));
+        snprintf(part, sizeof part, "%s processes", ml_units_count(group->processes).text);
         add(out_text, before, part);
         before = ", ";
     }
@@ -228,7 +227,7 @@ const char *ml_unseen_group_words(
             sizeof part,
             "%s%s private",
             several ? "up to " : "",
-            ml_units_size(group->most_bytes, words)
+            ml_units_size(group->most_bytes).text
         );
         add(out_text, before, part);
         before = ", ";
@@ -253,8 +252,6 @@ const char *ml_unseen_rest_words(
 ) {
     uint64_t processes = 0;
     uint64_t bytes = 0;
-    char words[ML_UNITS_BYTES];
-    char size[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < count; i++) {
         processes += groups[i].processes;
@@ -264,11 +261,11 @@ const char *ml_unseen_rest_words(
         out_text,
         ML_UNSEEN_WORDS_BYTES,
         "... and %s more process%s of %zu kind%s, %s at most",
-        ml_units_count(processes, words),
+        ml_units_count(processes).text,
         processes == 1 ? "" : "es",
         count,
         count == 1 ? "" : "s",
-        ml_units_size(bytes, size)
+        ml_units_size(bytes).text
     );
     return out_text;
 }

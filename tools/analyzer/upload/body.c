@@ -97,7 +97,6 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     const struct ml_profile *profile = upload->stacks->profile;
     char build[ML_PROFILE_HEX_BYTES];
     char version[2 * 64 + sizeof "unknown-trace"];
-    char words[ML_UNITS_BYTES];
     enum ml_status status = ML_OK;
 
     build_of(profile, build);
@@ -109,7 +108,7 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     put_part(upload, out, "should_process", "false");
     put_config(upload, out);
     put_part(upload, out, "build_id", build);
-    put_part(upload, out, "time", ml_units_time(profile->now.realtime_ns, words));
+    put_part(upload, out, "time", ml_units_time(profile->now.realtime_ns).text);
     put_part(upload, out, "reason", ml_profile_reason_name(profile->reason));
     put_part(upload, out, "trigger", ml_profile_trigger_name(profile->trigger.kind));
     put_part(upload, out, "complete", ml_profile_is_complete(profile) ? "true" : "false");
