@@ -128,6 +128,13 @@ propose(const struct looking *looking, bool is_module, const char *format, ...) 
            looking->try(looking->context, path, is_module);
 }
 
+static bool propose_by_id(const struct looking *looking, int length, const char *folder) {
+    static const char form[] = "%.*s/.build-id/%.2s/%s.debug";
+    const char *hex = looking->hex;
+
+    return hex[0] && propose(looking, false, form, length, folder, hex, hex + 2);
+}
+
 /* The next piece of a list parted by ':'; false: no more. */
 static bool piece_next(const char **list, int *out_length, const char **out_piece) {
     while (*list && **list) {
@@ -174,15 +181,7 @@ static bool try_folder(const struct looking *looking, int length, const char *fo
            ) ||
            propose(looking, true, "%.*s/%s", length, folder, name) ||
            (has_prefix && propose(looking, true, "%.*s/%s", length, folder, bare)) ||
-           (looking->hex[0] && propose(
-                                   looking,
-                                   false,
-                                   "%.*s/.build-id/%.2s/%s.debug",
-                                   length,
-                                   folder,
-                                   looking->hex,
-                                   looking->hex + 2
-                               ));
+           propose_by_id(looking, length, folder);
 }
 
 /* Add the file if it is ELF with a build id. False: no memory. */
@@ -313,18 +312,8 @@ static bool try_process(const struct looking *looking) {
 static bool try_debug_files(const struct looking *looking) {
     const struct ml_symbol_search_options *options = &looking->search->options;
 
-    if (!looking->hex[0]) {
-        return false;
-    }
-    return propose(
-               looking,
-               false,
-               "%s/.build-id/%.2s/%s.debug",
-               options->debug_root,
-               looking->hex,
-               looking->hex + 2
-           ) ||
-           (options->debuginfod_cache &&
+    return propose_by_id(looking, (int)strlen(options->debug_root), options->debug_root) ||
+           (looking->hex[0] && options->debuginfod_cache &&
             propose(looking, false, "%s/%s/debuginfo", options->debuginfod_cache, looking->hex));
 }
 
@@ -363,15 +352,7 @@ bool ml_symbol_search_debug(
         return false;
     }
     while (piece_next(&list, &length, &piece)) {
-        if (propose(
-                &looking,
-                false,
-                "%.*s/.build-id/%.2s/%s.debug",
-                length,
-                piece,
-                looking.hex,
-                looking.hex + 2
-            )) {
+        if (propose_by_id(&looking, length, piece)) {
             return true;
         }
     }
