@@ -437,6 +437,22 @@ int ml_command_load_pair(
     return exit_code;
 }
 
+int ml_command_load_with(
+    const struct ml_command *command,
+    const struct ml_load *load,
+    const char *before,
+    struct ml_loaded out_loaded[2]
+) {
+    struct ml_load loads[2] = {*load, *load};
+
+    out_loaded[1] = (struct ml_loaded){0};
+    loads[1].path = before;
+    loads[1].dump = 0;
+    loads[1].may_lack = true;
+    return before ? ml_command_load_pair(command, loads, out_loaded)
+                  : ml_command_load(command, load, &out_loaded[0]);
+}
+
 void ml_command_say_losses(const struct ml_command *command) {
     const char *lost = NULL;
 

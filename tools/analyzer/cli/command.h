@@ -185,6 +185,14 @@ int ml_command_load(
 int ml_command_load_pair(
     const struct ml_command *command, const struct ml_load loads[2], struct ml_loaded out_loaded[2]
 );
+/* Load a dump and, unless `before` is NULL, an earlier one to compare with, which may lack what is
+ * asked for. */
+int ml_command_load_with(
+    const struct ml_command *command,
+    const struct ml_load *load,
+    const char *before,
+    struct ml_loaded out_loaded[2]
+);
 void ml_loaded_fini(struct ml_loaded *loaded);
 
 /* Report at the end what is missing because helpers (tools/analyzer/helpers/helper.h) were killed.

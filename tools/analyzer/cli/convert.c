@@ -210,8 +210,7 @@ static int write_form(
 
 static int run(const struct ml_command *command, char *const *words) {
     struct request request = {0};
-    struct ml_load loads[2];
-    struct ml_loaded loaded[2] = {{.is_lacking = false}, {.is_lacking = false}};
+    struct ml_loaded loaded[2];
     uint64_t given = 0;
     int exit_code = ML_EXIT_OK;
 
@@ -222,12 +221,7 @@ static int run(const struct ml_command *command, char *const *words) {
     if (exit_code != ML_EXIT_OK) {
         return exit_code;
     }
-    loads[0] = loads[1] = request.load;
-    loads[1].path = request.before;
-    loads[1].dump = 0;
-    loads[1].may_lack = true;
-    exit_code = request.before ? ml_command_load_pair(command, loads, loaded)
-                               : ml_command_load(command, &loads[0], &loaded[0]);
+    exit_code = ml_command_load_with(command, &request.load, request.before, loaded);
     request.earlier = &loaded[1];
     if (exit_code == ML_EXIT_OK) {
         exit_code = write_form(command, &request, &loaded[0]);

@@ -51,19 +51,13 @@ static enum ml_status write_data(
 
 static int run(const struct ml_command *command, char *const *words) {
     struct request request = {.load = {.processes = ML_LOAD_OWN}};
-    struct ml_load loads[2];
     struct ml_loaded loaded[2];
     int exit_code = ML_EXIT_OK;
 
     if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
         return exit_code;
     }
-    loads[0] = loads[1] = request.load;
-    loads[1].path = request.before;
-    loads[1].may_lack = true;
-    memset(loaded, 0, sizeof loaded);
-    exit_code = request.before ? ml_command_load_pair(command, loads, loaded)
-                               : ml_command_load(command, &loads[0], &loaded[0]);
+    exit_code = ml_command_load_with(command, &request.load, request.before, loaded);
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_written(command, NULL, write_data(&request, &loaded[0], &loaded[1]));
     }

@@ -100,23 +100,21 @@ static void list_nameless(const struct ml_command *command, const struct ml_stac
 }
 
 static int write_names(
-    const struct ml_command *command,
-    const char *path,
-    const char *target,
-    bool is_symbols_only,
-    const struct ml_loaded *loaded
+    const struct ml_command *command, const struct request *request, const struct ml_loaded *loaded
 ) {
     struct ml_output output;
     size_t places = 0;
-    enum ml_status status = ml_output_open(&output, target);
+    enum ml_status status = ml_output_open(&output, request->target);
     int exit_code = ML_EXIT_OK;
 
     if (status == ML_OK) {
-        status = is_symbols_only ? write_symbols(loaded, output.file, &places)
-                                 : ml_command_write_symbolized(path, loaded, output.file, &places);
+        status =
+            request->is_symbols_only
+                ? write_symbols(loaded, output.file, &places)
+                : ml_command_write_symbolized(request->load.path, loaded, output.file, &places);
         status = ml_output_close(&output, status);
     }
-    exit_code = ml_command_written(command, target, status);
+    exit_code = ml_command_written(command, request->target, status);
     if (exit_code == ML_EXIT_OK) {
         list_nameless(command, &loaded->stacks);
         ml_command_say(command, "names for %zu more places", places);
@@ -203,9 +201,7 @@ static int run(const struct ml_command *command, char *const *words) {
             ml_command_say_of(command, request.load.path, "%s", ml_input_trouble(ESPIPE));
             exit_code = ML_EXIT_FAILED;
         } else {
-            exit_code = write_names(
-                command, request.load.path, request.target, request.is_symbols_only, &loaded
-            );
+            exit_code = write_names(command, &request, &loaded);
         }
     }
     ml_loaded_fini(&loaded);

@@ -205,11 +205,9 @@ static void csv_frames(const struct ml_report *report, uint32_t node, FILE *out)
 
     ml_csv_open(out);
     for (size_t i = count; i > 0; i--) {
-        const struct ml_report_line *line = &lines[i - 1];
-        char unnamed[ML_REPORT_NAME_BYTES];
+        char buffer[ML_REPORT_NAME_BYTES];
 
-        snprintf(unnamed, sizeof unnamed, "%s+0x%" PRIx64, line->module, line->offset);
-        ml_csv_put(out, line->name ? line->name : unnamed, ';', i == count);
+        ml_csv_put(out, ml_report_line_name(&lines[i - 1], buffer), ';', i == count);
     }
     ml_csv_close(out);
     free(lines);

@@ -103,10 +103,9 @@ static void put_stackframes(struct ml_json *json, const struct ml_stacks *stacks
 
     ml_json_open_member(json, "stackframes", '[');
     for (size_t i = 0; i < count; i++) {
-        char unnamed[ML_REPORT_NAME_BYTES];
+        char buffer[ML_REPORT_NAME_BYTES];
 
-        snprintf(unnamed, sizeof unnamed, "%s+0x%" PRIx64, lines[i].module, lines[i].offset);
-        ml_json_string(json, lines[i].name ? lines[i].name : unnamed);
+        ml_json_string(json, ml_report_line_name(&lines[i], buffer));
     }
     ml_json_close(json, ']');
     free(lines);

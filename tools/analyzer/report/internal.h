@@ -104,6 +104,10 @@ struct ml_report_line {
     uint32_t source_line;
 };
 
+/* Its name, or module and offset in `buffer`. */
+const char *
+ml_report_line_name(const struct ml_report_line *line, char buffer[ML_REPORT_NAME_BYTES]);
+
 /* "inner < outer < ...": the callers that have names, allocator frames left out unless there is
  * nothing else. */
 enum { ML_REPORT_CALLERS_BYTES = 256 };

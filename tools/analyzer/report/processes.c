@@ -193,11 +193,15 @@ void ml_report_processes(const struct ml_report_page *page) {
         page, "Processes", shown > 1 ? "by what they held when all together held most" : ""
     );
     ml_report_print(page, ML_DIM "%7s  %-*s  ", "pid", (int)table.name_columns, "name");
-    fprintf(page->out, "%s%-9s ", table.has_roles ? "role      " : "", "state");
-    fprintf(page->out, "%10s ", ml_profile_anyone_runs(profile) ? "live" : "left");
-    fprintf(page->out, "%s", table.has_held ? "   at peak " : "");
     ml_report_print(
-        page, "%10s %10s" ML_PLAIN "\n", table.has_held ? "own peak" : "peak", "allocated"
+        page,
+        "%s%-9s %10s %s%10s %10s" ML_PLAIN "\n",
+        table.has_roles ? "role      " : "",
+        "state",
+        ml_profile_anyone_runs(profile) ? "live" : "left",
+        table.has_held ? "   at peak " : "",
+        table.has_held ? "own peak" : "peak",
+        "allocated"
     );
     for (size_t i = 0; i < shown; i++) {
         put_process(page, &table, order[i]);

@@ -88,6 +88,15 @@ ml_report_lines(const struct ml_stacks *stacks, uint32_t node, size_t *out_count
     return lines;
 }
 
+const char *
+ml_report_line_name(const struct ml_report_line *line, char buffer[ML_REPORT_NAME_BYTES]) {
+    if (line->name) {
+        return line->name;
+    }
+    snprintf(buffer, ML_REPORT_NAME_BYTES, "%s+0x%" PRIx64, line->module, line->offset);
+    return buffer;
+}
+
 static void put_line(const struct ml_report_page *page, const struct ml_report_line *line) {
     enum { INDENT = 6, GAP = 2 };
     char name[ML_REPORT_NAME_BYTES];
@@ -95,20 +104,11 @@ static void put_line(const struct ml_report_page *page, const struct ml_report_l
     char where[ML_REPORT_NAME_BYTES];
     size_t width = page->style->width - INDENT;
     size_t name_columns = width * 2 / 3;
+    const char *shown = NULL;
 
-    if (line->name) {
-        ml_function_name_fit(line->name, name_columns - GAP, fitted, sizeof fitted);
-    } else {
-        snprintf(
-            name,
-            sizeof name,
-            "%s%s0x%" PRIx64,
-            line->module,
-            line->module[0] ? "+" : "",
-            line->offset
-        );
-        ml_function_name_fit(name, name_columns - GAP, fitted, sizeof fitted);
-    }
+    shown = ml_report_line_name(line, name);
+    shown += !line->name && !line->module[0]; /* no "+" where no module stands before it */
+    ml_function_name_fit(shown, name_columns - GAP, fitted, sizeof fitted);
     where[0] = '\0';
     if (line->file[0]) {
         snprintf(where, sizeof where, "%s:%" PRIu32, line->file, line->source_line);

@@ -255,19 +255,17 @@ void ml_timeline_name(
 ) {
     size_t count = 0;
     struct ml_report_line *lines = ml_report_lines(stacks, node, &count);
+    char buffer[ML_REPORT_NAME_BYTES];
     size_t at = 0;
 
     while (at + 1 < count && lines[at].name && ml_is_allocator_frame(lines[at].name)) {
         at++;
     }
-    if (count == 0) {
-        snprintf(out_name, ML_TIMELINE_NAME_BYTES, "(no stack)");
-    } else if (lines[at].name) {
-        snprintf(out_name, ML_TIMELINE_NAME_BYTES, "%s", lines[at].name);
-    } else {
-        snprintf(
-            out_name, ML_TIMELINE_NAME_BYTES, "%s+0x%" PRIx64, lines[at].module, lines[at].offset
-        );
-    }
+    snprintf(
+        out_name,
+        ML_TIMELINE_NAME_BYTES,
+        "%s",
+        count == 0 ? "(no stack)" : ml_report_line_name(&lines[at], buffer)
+    );
     free(lines);
 }
