@@ -66,10 +66,13 @@ static bool list_prune(struct ml_stacks *stacks, struct ml_stack_list *list, uin
     return done;
 }
 
-static void list_renumber(struct ml_stack_list *list, const uint32_t *numbers) {
-    for (size_t i = 0; i < list->count; i++) {
-        if (list->stacks[i].node != ML_STACKS_NONE) {
-            list->stacks[i].node = numbers[list->stacks[i].node];
+void ml_prune_renumber(struct ml_stacks *stacks, const uint32_t *numbers) {
+    for (size_t l = 0; l <= stacks->processes_count; l++) {
+        struct ml_stack_list *list = ml_stacks_list(stacks, l);
+        for (size_t i = 0; i < list->count; i++) {
+            if (list->stacks[i].node != ML_STACKS_NONE) {
+                list->stacks[i].node = numbers[list->stacks[i].node];
+            }
         }
     }
 }
@@ -106,10 +109,7 @@ static bool nodes_compact(struct ml_stacks *stacks, const bool *marks) {
     for (size_t i = 0; i < stacks->nodes_count; i++) {
         stacks->nodes[i].place = places[stacks->nodes[i].place] - 1;
     }
-    for (size_t i = 0; i < stacks->processes_count; i++) {
-        list_renumber(&stacks->processes[i], nodes);
-    }
-    list_renumber(&stacks->tree, nodes);
+    ml_prune_renumber(stacks, nodes);
     if (stacks->guilty != ML_STACKS_NONE) {
         stacks->guilty = marks[stacks->guilty] ? nodes[stacks->guilty] : ML_STACKS_NONE;
     }
@@ -118,24 +118,17 @@ static bool nodes_compact(struct ml_stacks *stacks, const bool *marks) {
     return true;
 }
 
-static void
-list_mark(const struct ml_stacks *stacks, const struct ml_stack_list *list, bool *marks) {
-    for (size_t i = 0; i < list->count; i++) {
-        mark_path(stacks, list->stacks[i].node, marks);
-    }
-}
-
 enum ml_status ml_stacks_forget(struct ml_stacks *stacks) {
     bool *marks = calloc(stacks->nodes_count + 1, sizeof *marks);
     bool done = marks != NULL;
 
-    if (done) {
-        list_mark(stacks, &stacks->tree, marks);
-        for (size_t i = 0; i < stacks->processes_count; i++) {
-            list_mark(stacks, &stacks->processes[i], marks);
+    for (size_t l = 0; done && l <= stacks->processes_count; l++) {
+        const struct ml_stack_list *list = ml_stacks_list(stacks, l);
+        for (size_t i = 0; i < list->count; i++) {
+            mark_path(stacks, list->stacks[i].node, marks);
         }
-        done = nodes_compact(stacks, marks);
     }
+    done = done && nodes_compact(stacks, marks);
     free(marks);
     /* They hold the numbers of before. */
     done = done && ml_stacks_reindex(stacks);
@@ -143,19 +136,15 @@ enum ml_status ml_stacks_forget(struct ml_stacks *stacks) {
 }
 
 enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes) {
-    bool done = below_bytes == 0 || list_prune(stacks, &stacks->tree, below_bytes);
+    bool done = true;
 
-    for (size_t i = 0; below_bytes > 0 && done && i < stacks->processes_count; i++) {
-        done = list_prune(stacks, &stacks->processes[i], below_bytes);
+    if (below_bytes == 0) {
+        return ML_OK;
     }
-    if (!done || below_bytes == 0) {
-        return done ? ML_OK : ML_ENV_MEMORY;
+    for (size_t i = 0; done && i <= stacks->processes_count; i++) {
+        done = list_prune(stacks, ml_stacks_list(stacks, i), below_bytes);
     }
-    return ml_stacks_forget(stacks);
-}
-
-static const struct ml_stack_list *list_at(const struct ml_stacks *stacks, size_t number) {
-    return number == 0 ? &stacks->tree : &stacks->processes[number - 1];
+    return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
 }
 
 /* Of nothing there is no array: a profile may have no stack at all. */
@@ -165,11 +154,11 @@ static void copy_array(void *to, const void *from, size_t count_bytes) {
     }
 }
 
-bool ml_stacks_copy_init(struct ml_stacks_copy *copy, const struct ml_stacks *stacks) {
+bool ml_stacks_copy_init(struct ml_stacks_copy *copy, struct ml_stacks *stacks) {
     size_t total = 0;
 
     for (size_t i = 0; i <= stacks->processes_count; i++) {
-        total += list_at(stacks, i)->count;
+        total += ml_stacks_list(stacks, i)->count;
     }
     *copy = (struct ml_stacks_copy){
         .nodes = calloc(stacks->nodes_count + 1, sizeof *copy->nodes),
@@ -188,7 +177,7 @@ bool ml_stacks_copy_init(struct ml_stacks_copy *copy, const struct ml_stacks *st
     copy_array(copy->places, stacks->places, stacks->places_count * sizeof *copy->places);
     total = 0;
     for (size_t i = 0; i <= stacks->processes_count; i++) {
-        const struct ml_stack_list *list = list_at(stacks, i);
+        const struct ml_stack_list *list = ml_stacks_list(stacks, i);
         copy->counts[i] = list->count;
         copy_array(copy->stacks + total, list->stacks, list->count * sizeof *copy->stacks);
         total += list->count;
@@ -214,7 +203,7 @@ enum ml_status ml_stacks_restore(struct ml_stacks *stacks, const struct ml_stack
     stacks->places_count = copy->places_count;
     stacks->guilty = copy->guilty;
     for (size_t i = 0; i <= stacks->processes_count; i++) {
-        struct ml_stack_list *list = i == 0 ? &stacks->tree : &stacks->processes[i - 1];
+        struct ml_stack_list *list = ml_stacks_list(stacks, i);
         copy_array(list->stacks, copy->stacks + at, copy->counts[i] * sizeof *copy->stacks);
         list->count = copy->counts[i];
         at += copy->counts[i];

@@ -89,7 +89,7 @@ struct ml_stacks_copy {
 };
 
 /* False: no memory; nothing is to be freed then. */
-bool ml_stacks_copy_init(struct ml_stacks_copy *copy, const struct ml_stacks *stacks);
+bool ml_stacks_copy_init(struct ml_stacks_copy *copy, struct ml_stacks *stacks);
 void ml_stacks_copy_fini(struct ml_stacks_copy *copy);
 
 /* Make the stacks what they were when the copy was made. Errors: ML_ENV_MEMORY. */

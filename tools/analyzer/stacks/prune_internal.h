@@ -25,4 +25,7 @@ bool ml_prune_by_function(
 /* Fold what does not stay. False: no memory. */
 bool ml_prune_fold(struct ml_stacks *stacks, struct ml_stack_list *list, const bool *stays_here);
 
+/* Give each stack the new number of its node. */
+void ml_prune_renumber(struct ml_stacks *stacks, const uint32_t *numbers);
+
 #endif

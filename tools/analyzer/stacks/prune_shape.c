@@ -5,6 +5,7 @@
 #include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/prune.h"
+#include "tools/analyzer/stacks/prune_internal.h"
 
 /* Frames of one stack that stay, and those inside of its attributed function, which say how it
  * asked. */
@@ -144,15 +145,6 @@ static bool places_merge(const struct ml_stacks *stacks, uint32_t *merged) {
     return done;
 }
 
-static void list_renumber(struct ml_stack_list *list, const uint32_t *merged) {
-    for (size_t i = 0; i < list->count; i++) {
-        if (list->stacks[i].node != ML_STACKS_NONE) {
-            list->stacks[i].node = merged[list->stacks[i].node];
-        }
-    }
-    ml_stack_list_finish(list);
-}
-
 /* Each node as the first that reads as it does. Parents come first, so theirs is known. */
 static bool nodes_merge(struct ml_stacks *stacks, const uint32_t *places, uint32_t *merged) {
     const size_t count = stacks->nodes_count;
@@ -175,9 +167,9 @@ enum ml_status ml_stacks_merge_functions(struct ml_stacks *stacks) {
         places && nodes && places_merge(stacks, places) && nodes_merge(stacks, places, nodes);
 
     if (done) {
-        list_renumber(&stacks->tree, nodes);
-        for (size_t i = 0; i < stacks->processes_count; i++) {
-            list_renumber(&stacks->processes[i], nodes);
+        ml_prune_renumber(stacks, nodes);
+        for (size_t i = 0; i <= stacks->processes_count; i++) {
+            ml_stack_list_finish(ml_stacks_list(stacks, i));
         }
         if (stacks->guilty != ML_STACKS_NONE) {
             stacks->guilty = nodes[stacks->guilty];

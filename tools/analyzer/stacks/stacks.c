@@ -139,6 +139,10 @@ uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t plac
     return (uint32_t)stacks->nodes_count++;
 }
 
+struct ml_stack_list *ml_stacks_list(struct ml_stacks *stacks, size_t number) {
+    return number == 0 ? &stacks->tree : &stacks->processes[number - 1];
+}
+
 /* What a process's node shows. */
 static struct ml_place place_of(
     const struct ml_stacks *stacks,

@@ -82,6 +82,9 @@ void ml_stacks_fini(struct ml_stacks *stacks);
 uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place);
 uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t place);
 
+/* The tree's list, which is number 0, or that of the process before that number. */
+struct ml_stack_list *ml_stacks_list(struct ml_stacks *stacks, size_t number);
+
 /* Order numbers of places by file, then offset. */
 void ml_stacks_sort_places(const struct ml_stacks *stacks, uint32_t *places, size_t count);
 
