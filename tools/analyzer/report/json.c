@@ -368,9 +368,23 @@ void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile)
     ml_json_bool_member(json, "ended_shown", profile->is_ended_shown);
 }
 
-static void put_report(const struct ml_report *report, bool with_stacks, FILE *out) {
+static void put_processes(struct ml_json *json, const struct ml_report *report, bool with_stacks) {
     const struct ml_profile *profile = report->profile;
     const struct ml_stack_list no_stacks = {.count = 0};
+
+    ml_json_open_member(json, "processes", '[');
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_stack_list *stacks = with_stacks ? &report->stacks->processes[i] : NULL;
+        put_process(json, report, &profile->processes[i], stacks);
+    }
+    for (size_t i = 0; i < profile->others_count; i++) {
+        put_process(json, report, &profile->others[i], with_stacks ? &no_stacks : NULL);
+    }
+    ml_json_close(json, ']');
+}
+
+static void put_report(const struct ml_report *report, bool with_stacks, FILE *out) {
+    const struct ml_profile *profile = report->profile;
     struct ml_json json = ml_json_over(out);
 
     ml_json_open(&json, '{');
@@ -380,32 +394,16 @@ static void put_report(const struct ml_report *report, bool with_stacks, FILE *o
     ml_json_open_member(&json, "tree", '{');
     ml_report_json_tree(&json, profile);
     time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
-    if (report->list == ML_LIST_ROWS) {
-        ml_json_close(&json, '}');
-        ml_json_line(&json);
-        ml_report_json_rows(&json, report);
-        ml_json_close(&json, '}');
-        putc('\n', out);
-        return;
-    }
-    if (with_stacks) {
+    if (with_stacks && report->list != ML_LIST_ROWS) {
         put_stacks(&json, report, &report->stacks->tree);
     }
     ml_json_close(&json, '}');
     ml_json_line(&json);
-    ml_json_open_member(&json, "processes", '[');
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        put_process(
-            &json,
-            report,
-            &profile->processes[i],
-            with_stacks ? &report->stacks->processes[i] : NULL
-        );
+    if (report->list == ML_LIST_ROWS) {
+        ml_report_json_rows(&json, report);
+    } else {
+        put_processes(&json, report, with_stacks);
     }
-    for (size_t i = 0; i < profile->others_count; i++) {
-        put_process(&json, report, &profile->others[i], with_stacks ? &no_stacks : NULL);
-    }
-    ml_json_close(&json, ']');
     ml_json_close(&json, '}');
     putc('\n', out);
 }

@@ -30,14 +30,13 @@ static void words_fini(struct words *words) {
     }
 }
 
-/* False: one is no regular expression, or there is no memory; then nothing is left behind. */
+/* False: one is no regular expression, or there is no memory; _fini is still needed. */
 static bool words_init(struct words *words, const struct ml_frame_filter *filter) {
     *words = (struct words){0};
     for (int i = 0; i < WISHES; i++) {
         const char *text = text_of(filter, (enum wish)i);
 
         if (text && regcomp(&words->regex[i], text, REG_EXTENDED | REG_NOSUB) != 0) {
-            words_fini(words);
             return false;
         }
         words->is_wished[i] = text != NULL;
@@ -157,26 +156,18 @@ ml_stacks_filter_frames(struct ml_stacks *stacks, const struct ml_frame_filter *
         .bits = calloc(nodes_count + 1, sizeof *work.bits),
         .nodes = calloc(nodes_count + 1, sizeof *work.nodes),
     };
-    bool done = words_init(&words, filter);
+    bool done = words_init(&words, filter) && work.verdicts && work.bits && work.nodes;
 
     stacks->is_filtered = true;
-    if (done && work.verdicts && work.bits && work.nodes) {
-        for (size_t i = 0; i < stacks->places_count; i++) {
-            work.verdicts[i] = place_filter(stacks, &stacks->places[i], &words);
-        }
-        done = nodes_filter(stacks, &work, nodes_count);
-        for (size_t i = 0; done && i < stacks->processes_count; i++) {
-            list_filter(&stacks->processes[i], &work);
-        }
-        if (done) {
-            list_filter(&stacks->tree, &work);
-            done = ml_stacks_forget(stacks) == ML_OK;
-        }
-        words_fini(&words);
-    } else if (done) {
-        words_fini(&words);
-        done = false;
+    for (size_t i = 0; done && i < stacks->places_count; i++) {
+        work.verdicts[i] = place_filter(stacks, &stacks->places[i], &words);
     }
+    done = done && nodes_filter(stacks, &work, nodes_count);
+    for (size_t i = 0; done && i <= stacks->processes_count; i++) {
+        list_filter(ml_stacks_list(stacks, i), &work);
+    }
+    done = done && ml_stacks_forget(stacks) == ML_OK;
+    words_fini(&words);
     free(work.verdicts);
     free(work.bits);
     free(work.nodes);
