@@ -38,28 +38,19 @@ static int pack(void) {
 }
 
 static int unpack(void) {
+    char *bytes = NULL;
     size_t count = 0;
-    size_t capacity = 1 << 16;
-    uint8_t *bytes = malloc(capacity);
-    while (bytes != NULL) {
-        const size_t got = fread(bytes + count, 1, capacity - count, stdin);
-        count += got;
-        if (got == 0) {
-            break;
-        }
-        if (count == capacity) {
-            capacity *= 2;
-            uint8_t *more = realloc(bytes, capacity);
-            if (more == NULL) {
-                free(bytes);
-            }
-            bytes = more;
-        }
+    char piece[1 << 16];
+    FILE *all = open_memstream(&bytes, &count);
+    for (size_t got = 1; all != NULL && got > 0;) {
+        got = fread(piece, 1, sizeof(piece), stdin);
+        (void)fwrite(piece, 1, got, all);
     }
-    if (bytes == NULL) {
+    if (all == NULL || fclose(all) != 0) {
+        free(bytes);
         return fail(ml_status_text(ML_ENV_MEMORY));
     }
-    const enum ml_status status = ml_stream_unpack(bytes, count, stdout);
+    const enum ml_status status = ml_stream_unpack((const uint8_t *)bytes, count, stdout);
     free(bytes);
     return status == ML_OK ? EXIT_SUCCESS : fail(ml_status_text(status));
 }
