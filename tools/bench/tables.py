@@ -158,10 +158,6 @@ def bare_line(results):
     return table(["program", "what it does", "size", "events", "wall, s", "CPU, s", "events a second of CPU"], rows)
 
 
-def per_event(run, key):
-    return run[key] / run["events"] if run.get(key) is not None and run.get("events") else None
-
-
 def recorder_ns(run, events):
     """None where nobody but the program ran."""
     return run["recorder_cpu_s"] * 1e9 / events if events and run["recorder_peak_rss_bytes"] else None
@@ -181,7 +177,7 @@ def details(results, program):
 
         events = results.events(program, results.full_size(program, name))
         recorder = results.spread(program, name, lambda run, events=events: recorder_ns(run, events))
-        stream = results.spread(program, name, lambda run: per_event(run, "stream_bytes"))
+        stream = results.spread(program, name, lambda run: targets.per_event(run))
         rows.append([
             name,
             spread_text(results.ratio(program, name, figures.wall)) if name != "nothing" else "1",

@@ -11,7 +11,8 @@ import shlex
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+import tree
+from tree import ROOT
 
 # The analyzer gives a function up after so many states, a third of its default: it has seen the same blocks by then, in fewer combinations.
 ANALYZER_NODES = 75000
@@ -53,12 +54,6 @@ def compile_alone(entry, header):
     return [header + ": does not compile alone", text] if code else []
 
 
-def headers():
-    code, text = run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "*.h"], ROOT)
-    names = text.splitlines() if code == 0 else []
-    return [name for name in names if "/golden/" not in name and (ROOT / name).exists()]
-
-
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -69,7 +64,7 @@ def main():
     problems = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         jobs = [pool.submit(tidy, out, path) for path in sorted(commands) if not chosen or path in chosen]
-        for header in headers():
+        for header in (name for name in tree.files(ROOT) if name.endswith(".h") and "/golden/" not in name):
             if neighbours and (not chosen or header in chosen):
                 beside = [entry for path, entry in commands.items() if path.endswith(".c")
                           and pathlib.PurePath(path).parent == pathlib.PurePath(header).parent]
