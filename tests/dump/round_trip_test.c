@@ -4,7 +4,6 @@
 
 #include <check.h>
 
-#include "ipc/trace/crc32.h"
 #include "service/dump/writer.h"
 #include "service/snapshot/snapshot.h"
 #include "tests/dump/snapshot_eq.h"
@@ -369,12 +368,6 @@ START_TEST(what_is_no_dump_is_an_error) {
 }
 END_TEST
 
-START_TEST(the_checksum_is_the_known_one) {
-    ck_assert_uint_eq(ml_crc32(0, "123456789", 9), 0xcbf43926);
-    ck_assert_uint_eq(ml_crc32(ml_crc32(0, "1234", 4), "56789", 5), 0xcbf43926);
-}
-END_TEST
-
 static enum ml_status refuse_after(void *context, const uint8_t *bytes, size_t count_bytes) {
     size_t *left = context;
 
@@ -428,7 +421,6 @@ int main(void) {
     tcase_add_test(tests, a_file_cut_anywhere_opens_with_what_it_has);
     tcase_add_test(tests, a_flipped_bit_never_becomes_a_figure);
     tcase_add_test(tests, what_is_no_dump_is_an_error);
-    tcase_add_test(tests, the_checksum_is_the_known_one);
     tcase_add_test(tests, a_full_disk_is_reported);
     tcase_add_test(tests, nodes_out_of_order_are_refused);
     return run_suite("dump/round_trip", tests);

@@ -48,18 +48,8 @@ START_TEST(what_was_seen_outlives_its_message_until_nobody_needs_it) {
 }
 END_TEST
 
-START_TEST(none_of_either_is_a_view_too) {
-    const struct memlog_service_show_process_request message = {.view = {.boottime_ns = 1}};
-    struct ml_host_view *view = ml_host_view_of(&message);
-    ck_assert_ptr_nonnull(view);
-    ck_assert_uint_eq(view->message->view.threads.count + view->message->view.regions.count, 0);
-    ml_host_view_free(view);
-}
-END_TEST
-
 int main(void) {
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, what_was_seen_outlives_its_message_until_nobody_needs_it);
-    tcase_add_test(tests, none_of_either_is_a_view_too);
     return run_suite("service/host_view", tests);
 }
