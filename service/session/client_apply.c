@@ -202,6 +202,20 @@ static void turn_applied(struct ml_client *client) {
     }
 }
 
+/* Note a reading whose moment has come. */
+static void note_reading(struct ml_client *client, uint64_t private_bytes) {
+    const struct ml_totals *totals = &client->tracker.totals;
+    struct ml_coverage_reading reading = {
+        .was_read = true,
+        .private_bytes = private_bytes,
+        .heap_bytes = totals->live_bytes,
+        .most_bytes = totals->peak_bytes,
+        .most_blocks = totals->peak_blocks};
+    ml_add_saturating(&reading.most_bytes, client->inherited_bytes);
+    ml_add_saturating(&reading.most_blocks, client->inherited_blocks);
+    ml_coverage_note(&client->coverage, &reading);
+}
+
 static enum ml_status apply_one(struct ml_client *client, const struct step *step) {
     const struct ml_timed *timed = step->timed;
     switch (timed->kind) {
@@ -224,7 +238,7 @@ static enum ml_status apply_one(struct ml_client *client, const struct step *ste
         ml_client_left(client);
         return ML_OK;
     case ML_TIMED_READING:
-        ml_client_note_reading(client, timed->key);
+        note_reading(client, timed->key);
         return ML_OK;
     default:
         return apply_block(client, step);
@@ -336,25 +350,18 @@ void ml_client_apply(struct ml_client *client, uint64_t until) {
     (void)ml_hand_work_on(client->hand, before);
 }
 
-void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
-    const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_LEAVE};
-    uint32_t late = 0;
-    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 0, &late) != ML_OK) {
-        ml_client_left(client);
-    }
+/* Queue an event of the host's. False: no memory. */
+static bool queue_for_host(struct ml_client *client, const struct ml_timed *timed) {
+    uint32_t late = 0; /* it is not counted: no thread is to blame */
+    return ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, timed, NULL, 0, &late) ==
+           ML_OK;
 }
 
-void ml_client_note_reading(struct ml_client *client, uint64_t private_bytes) {
-    const struct ml_totals *totals = &client->tracker.totals;
-    struct ml_coverage_reading reading = {
-        .was_read = true,
-        .private_bytes = private_bytes,
-        .heap_bytes = totals->live_bytes,
-        .most_bytes = totals->peak_bytes,
-        .most_blocks = totals->peak_blocks};
-    ml_add_saturating(&reading.most_bytes, client->inherited_bytes);
-    ml_add_saturating(&reading.most_blocks, client->inherited_blocks);
-    ml_coverage_note(&client->coverage, &reading);
+void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
+    const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_LEAVE};
+    if (!queue_for_host(client, &timed)) {
+        ml_client_left(client);
+    }
 }
 
 void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_bytes) {
@@ -363,10 +370,9 @@ void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_b
     }
     client->read_ticks = ticks;
     const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_READING, .key = private_bytes};
-    uint32_t late = 0;
     if (client->lost != ML_OK || ticks <= client->applied_ticks ||
-        ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 0, &late) != ML_OK) {
-        ml_client_note_reading(client, private_bytes);
+        !queue_for_host(client, &timed)) {
+        note_reading(client, private_bytes);
     }
 }
 

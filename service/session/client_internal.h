@@ -144,9 +144,6 @@ void ml_client_apply(struct ml_client *client, uint64_t until);
 /* Queue that the process ended at `ticks`. */
 void ml_client_queue_leave(struct ml_client *client, uint64_t ticks);
 
-/* Note a reading whose moment has come. */
-void ml_client_note_reading(struct ml_client *client, uint64_t private_bytes);
-
 /* It leaves the tree for good. Its children stay its children. */
 void ml_client_left(struct ml_client *client);
 

@@ -9,10 +9,16 @@ static void count_late(struct ml_client *client, uint32_t late) {
     client->has_late = client->has_late || late > 0;
 }
 
-static enum ml_status push(struct ml_client *client, uint32_t lane, const struct ml_timed *timed) {
+/* `rest`: of a wide alloc; else NULL. */
+static enum ml_status push(
+    struct ml_client *client,
+    uint32_t lane,
+    const struct ml_timed *timed,
+    const struct ml_timed_rest *rest
+) {
     uint32_t late = 0;
     const enum ml_status status =
-        ml_sequencer_push(&client->sequencer, lane, timed, client->applied_ticks, &late);
+        ml_sequencer_push(&client->sequencer, lane, timed, rest, client->applied_ticks, &late);
     count_late(client, late);
     return status;
 }
@@ -60,7 +66,7 @@ push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event
     client->sampled = client->sampled || (alloc && block->marks != 0);
     if (!wide) {
         client->queued_bytes += alloc ? timed.size_bytes : 0;
-        return push(client, lane, &timed);
+        return push(client, lane, &timed, NULL);
     }
     const struct ml_timed_rest rest = {
         .weight_bytes = block->weight_bytes,
@@ -69,13 +75,8 @@ push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event
         .type = block->type,
         .sampled = block->marks != 0,
     };
-    uint32_t late = 0;
-    const enum ml_status status = ml_sequencer_push_wide(
-        &client->sequencer, lane, &timed, &rest, client->applied_ticks, &late
-    );
-    count_late(client, late);
     client->queued_bytes += block->weight_bytes;
-    return status;
+    return push(client, lane, &timed, &rest);
 }
 
 static enum ml_status take_start(struct ml_client *client, const struct ml_event_start *start) {
@@ -109,16 +110,16 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
     case ML_EVENT_FORK:
         timed.key = event->fork_serial;
         ml_client_expect(client, event->fork_serial, event->time);
-        return push(client, lane, &timed);
+        return push(client, lane, &timed, NULL);
     case ML_EVENT_REAPED:
         timed.key = event->reaped_pid;
         client->reaps_queued++;
         ml_client_turn_queued(client, event->time);
-        return push(client, lane, &timed);
+        return push(client, lane, &timed, NULL);
     case ML_EVENT_END:
         timed.key = event->end_kind;
         ml_client_turn_queued(client, event->time);
-        return push(client, lane, &timed);
+        return push(client, lane, &timed, NULL);
     case ML_EVENT_SAMPLING:
         ml_sampling_log_note(&client->sampling, event->time, event->sampling_bytes);
         return ML_OK;
@@ -141,7 +142,7 @@ static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
     const struct ml_timed timed = {.time = queue->last_time, .kind = ML_TIMED_HOLE};
     uint32_t late = 0;
     /* It is no event, so it may be late; it is applied with the next late one. */
-    return ml_sequencer_push(&client->sequencer, lane, &timed, 0, &late);
+    return ml_sequencer_push(&client->sequencer, lane, &timed, NULL, 0, &late);
 }
 
 struct ml_stream_sink ml_client_sink(struct ml_client *client) {

@@ -1,6 +1,7 @@
 #include "service/session/coverage.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,11 +29,6 @@ void ml_coverage_note(struct ml_coverage *coverage, const struct ml_coverage_rea
     }
 }
 
-const struct ml_coverage_reading *
-ml_coverage_reading_of(const struct ml_coverage *coverage, bool running) {
-    return running ? &coverage->last : &coverage->largest;
-}
-
 uint64_t ml_coverage_heap(uint64_t bytes, uint64_t blocks) {
     uint64_t heap_bytes = 0;
     return __builtin_mul_overflow(blocks, ML_COVERAGE_BLOCK_BYTES, &heap_bytes) ||
@@ -44,11 +40,6 @@ uint64_t ml_coverage_heap(uint64_t bytes, uint64_t blocks) {
 bool ml_coverage_explains(uint64_t heap_bytes, uint64_t private_bytes) {
     return private_bytes <= ML_COVERAGE_SMALL_BYTES ||
            heap_bytes >= (private_bytes - ML_COVERAGE_SMALL_BYTES) / EXPLAINED_PART;
-}
-
-bool ml_coverage_is_unexplained(const struct ml_coverage_reading *reading) {
-    const uint64_t heap_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
-    return !ml_coverage_explains(heap_bytes, reading->private_bytes);
 }
 
 const char *ml_coverage_allocator(const struct ml_allocator *allocator) {
@@ -82,6 +73,16 @@ const char *ml_coverage_allocator(const struct ml_allocator *allocator) {
     return allocator->owner[0] != 0 ? allocator->owner : "unknown";
 }
 
+/* Always true: something is reported. */
+__attribute__((format(printf, 2, 3))) static bool
+say(char out_unseen[ML_COVERAGE_UNSEEN_BYTES], const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(out_unseen, ML_COVERAGE_UNSEEN_BYTES, format, args);
+    va_end(args);
+    return true;
+}
+
 /* Report what the constructor and the host have found out. False: nothing. */
 static bool tell_found(
     const struct ml_allocator *allocator,
@@ -91,85 +92,66 @@ static bool tell_found(
     const char *served =
         facts->total_blocks == 0 ? "memlog sees nothing of it" : "memlog sees what it passes on";
     if (allocator->in_front && allocator->in_program) {
-        (void)snprintf(
-            out_unseen,
-            ML_COVERAGE_UNSEEN_BYTES,
-            "the executable's own malloc is called instead of memlog's: %s",
-            served
+        return say(
+            out_unseen, "the executable's own malloc is called instead of memlog's: %s", served
         );
-    } else if (allocator->in_front) {
-        (void)snprintf(
+    }
+    if (allocator->in_front) {
+        return say(
             out_unseen,
-            ML_COVERAGE_UNSEEN_BYTES,
             "the malloc of %s is called instead of memlog's: %s",
             allocator->owner,
             served
         );
-    } else if (allocator->entry_point[0] != 0) {
-        (void)snprintf(
+    }
+    if (allocator->entry_point[0] != 0) {
+        return say(
             out_unseen,
-            ML_COVERAGE_UNSEEN_BYTES,
             allocator->entry_point_of[0] == 0
                 ? "the executable has an allocator of its own (%s%s), which memlog does not see"
                 : "it calls %s of %s, which memlog does not see",
             allocator->entry_point,
             allocator->entry_point_of
         );
-    } else if (allocator->second_libc || facts->past.second_libc) {
-        (void)snprintf(
-            out_unseen,
-            ML_COVERAGE_UNSEEN_BYTES,
-            "a second libc was loaded (dlmopen), whose malloc memlog does not see"
-        );
     }
-    return out_unseen[0] != 0;
+    return (allocator->second_libc || facts->past.second_libc) &&
+           say(out_unseen, "a second libc was loaded (dlmopen), whose malloc memlog does not see");
 }
 
 /* Report objects whose calls the client has seen to bypass memlog. */
 static bool
 tell_calls(const struct ml_coverage_past *past, char out_unseen[ML_COVERAGE_UNSEEN_BYTES]) {
-    if (!past->calls) {
-        return false;
-    }
-    (void)snprintf(
-        out_unseen,
-        ML_COVERAGE_UNSEEN_BYTES,
-        "the allocator calls of %s%s go past memlog (opened with RTLD_DEEPBIND?): they are not "
-        "seen",
-        past->file[0] != 0 ? past->file : "a library",
-        past->several ? " and other libraries" : ""
-    );
-    return true;
+    return past->calls && say(out_unseen,
+                              "the allocator calls of %s%s go past memlog (opened with "
+                              "RTLD_DEEPBIND?): they are not "
+                              "seen",
+                              past->file[0] != 0 ? past->file : "a library",
+                              past->several ? " and other libraries" : "");
 }
 
 /* Report blocks that were allocated or freed past memlog. */
 static bool
 tell_past(const struct ml_coverage_facts *facts, char out_unseen[ML_COVERAGE_UNSEEN_BYTES]) {
-    if (!facts->past_is_sure) {
-        return false;
-    }
-    if (facts->unknown_frees > 0) {
-        (void)snprintf(
+    if (facts->past_is_sure && facts->unknown_frees > 0) {
+        return say(
             out_unseen,
-            ML_COVERAGE_UNSEEN_BYTES,
             "%" PRIu64 " %s freed whose allocation memlog did not see: something allocates past it "
             "(a library loaded with RTLD_DEEPBIND?)",
             facts->unknown_frees,
             facts->unknown_frees == 1 ? "block was" : "blocks were"
         );
-    } else if (facts->missed_frees > 0) {
-        (void)snprintf(
-            out_unseen,
-            ML_COVERAGE_UNSEEN_BYTES,
-            "%" PRIu64 " %s given out again whose free memlog did not see: something frees past it "
-            "(a library loaded with RTLD_DEEPBIND?)",
-            facts->missed_frees,
-            facts->missed_frees == 1 ? "address was" : "addresses were"
-        );
     }
-    return out_unseen[0] != 0;
+    return facts->past_is_sure && facts->missed_frees > 0 &&
+           say(out_unseen,
+               "%" PRIu64
+               " %s given out again whose free memlog did not see: something frees past it "
+               "(a library loaded with RTLD_DEEPBIND?)",
+               facts->missed_frees,
+               facts->missed_frees == 1 ? "address was" : "addresses were");
 }
 
+/* Report memory of which the heap is next to nothing, or of which a part is older than the
+ * recording. */
 static void tell_unexplained(
     const struct ml_coverage_reading *reading,
     bool from_startup,
@@ -177,15 +159,20 @@ static void tell_unexplained(
 ) {
     char private_text[ML_COVERAGE_SIZE_BYTES];
     char heap_text[ML_COVERAGE_SIZE_BYTES];
-    (void)snprintf(
-        out_unseen,
-        ML_COVERAGE_UNSEEN_BYTES,
-        "of %s private memory the heap explains %s: the rest is memory that the program maps "
-        "itself, or that memlog does not see%s",
-        ml_coverage_size(reading->private_bytes, private_text),
-        ml_coverage_size(reading->most_bytes, heap_text),
-        from_startup ? "" : ", or was there before it was recorded"
-    );
+    /* The heap at its largest: the allocator may keep what was freed. */
+    const uint64_t most_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
+    if (!ml_coverage_explains(most_bytes, reading->private_bytes)) {
+        (void)say(
+            out_unseen,
+            "of %s private memory the heap explains %s: the rest is memory that the program maps "
+            "itself, or that memlog does not see%s",
+            ml_coverage_size(reading->private_bytes, private_text),
+            ml_coverage_size(reading->most_bytes, heap_text),
+            from_startup ? "" : ", or was there before it was recorded"
+        );
+    } else if (!from_startup) {
+        (void)say(out_unseen, "what it had allocated before it was recorded is not known");
+    }
 }
 
 void ml_coverage_tell(
@@ -193,23 +180,15 @@ void ml_coverage_tell(
     const struct ml_coverage_facts *facts,
     struct ml_coverage_told *out_told
 ) {
-    const struct ml_coverage_reading *reading = ml_coverage_reading_of(coverage, facts->running);
+    const struct ml_coverage_reading *reading =
+        facts->running ? &coverage->last : &coverage->largest;
     *out_told = (struct ml_coverage_told
     ){.was_read = reading->was_read,
       .heap_bytes = reading->heap_bytes,
       .private_bytes = reading->private_bytes,
       .allocator = ml_coverage_allocator(&coverage->allocator)};
-    if (tell_found(&coverage->allocator, facts, out_told->unseen) ||
-        tell_calls(&facts->past, out_told->unseen) || tell_past(facts, out_told->unseen)) {
-        return;
-    }
-    if (ml_coverage_is_unexplained(reading)) {
+    if (!tell_found(&coverage->allocator, facts, out_told->unseen) &&
+        !tell_calls(&facts->past, out_told->unseen) && !tell_past(facts, out_told->unseen)) {
         tell_unexplained(reading, facts->from_startup, out_told->unseen);
-    } else if (!facts->from_startup) {
-        (void)snprintf(
-            out_told->unseen,
-            ML_COVERAGE_UNSEEN_BYTES,
-            "what it had allocated before it was recorded is not known"
-        );
     }
 }

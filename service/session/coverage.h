@@ -75,20 +75,13 @@ struct ml_coverage_told {
 /* Note a reading. */
 void ml_coverage_note(struct ml_coverage *coverage, const struct ml_coverage_reading *reading);
 
-/* The reading that stands for the process: the last while it runs, else the largest. */
-const struct ml_coverage_reading *
-ml_coverage_reading_of(const struct ml_coverage *coverage, bool running);
-
 /* The most memory that so many blocks of so many bytes take; saturating. */
 uint64_t ml_coverage_heap(uint64_t bytes, uint64_t blocks);
-
-/* Whether the heap explains next to nothing of a reading. Its largest size counts, with something
- * for each block: the allocator may keep what was freed. */
-bool ml_coverage_is_unexplained(const struct ml_coverage_reading *reading);
 
 /* "glibc", "jemalloc", ..., "inside the executable", the file's own name, "unknown". */
 const char *ml_coverage_allocator(const struct ml_allocator *allocator);
 
+/* What is reported of the process: by its last reading while it runs, else by its largest. */
 void ml_coverage_tell(
     const struct ml_coverage *coverage,
     const struct ml_coverage_facts *facts,

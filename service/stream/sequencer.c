@@ -231,28 +231,11 @@ uint32_t ml_sequencer_pushed(
                  );
 }
 
-enum ml_status ml_sequencer_push(
-    struct ml_sequencer *sequencer,
-    uint32_t lane,
-    const struct ml_timed *event,
-    uint64_t applied,
-    uint32_t *out_late
-) {
-    struct ml_timed *events = NULL;
-    *out_late = 0;
-    const enum ml_status status = ml_sequencer_room(sequencer, lane, 1, &events);
-    if (status == ML_OK) {
-        *events = *event;
-        *out_late = ml_sequencer_pushed(sequencer, lane, 1, applied);
-    }
-    return status;
-}
-
 _Static_assert(
     sizeof(struct ml_timed) == sizeof(struct ml_timed_rest), "a rest takes the place of an event"
 );
 
-enum ml_status ml_sequencer_push_wide(
+enum ml_status ml_sequencer_push(
     struct ml_sequencer *sequencer,
     uint32_t lane,
     const struct ml_timed *event,
@@ -260,16 +243,19 @@ enum ml_status ml_sequencer_push_wide(
     uint64_t applied,
     uint32_t *out_late
 ) {
+    const uint32_t places = rest == NULL ? 1 : 2;
     struct ml_lane_queue *queue = NULL;
     *out_late = 0;
-    const enum ml_status status = reserve(sequencer, lane, 2, &queue);
+    const enum ml_status status = reserve(sequencer, lane, places, &queue);
     if (status != ML_OK) {
         return status;
     }
     queue->events[queue->count] = *event;
-    memcpy(&queue->events[queue->count + 1], rest, sizeof(*rest));
-    queue->has_wide = true;
-    *out_late = commit(sequencer, lane, queue, 2, 1, applied);
+    if (rest != NULL) {
+        memcpy(&queue->events[queue->count + 1], rest, sizeof(*rest));
+        queue->has_wide = true;
+    }
+    *out_late = commit(sequencer, lane, queue, places, 1, applied);
     return ML_OK;
 }
 

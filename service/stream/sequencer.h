@@ -118,17 +118,9 @@ uint32_t ml_sequencer_pushed(
     struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, uint64_t applied
 );
 
-/* Append one event, in both steps; *out_late as above. Errors: ML_ENV_MEMORY. */
+/* Append one event, in both steps; *out_late as above. An ALLOC_WIDE has a rest, others none
+ * (NULL). Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_sequencer_push(
-    struct ml_sequencer *sequencer,
-    uint32_t lane,
-    const struct ml_timed *event,
-    uint64_t applied,
-    uint32_t *out_late
-);
-
-/* Append one ALLOC_WIDE. Otherwise as ml_sequencer_push. */
-ML_NODISCARD enum ml_status ml_sequencer_push_wide(
     struct ml_sequencer *sequencer,
     uint32_t lane,
     const struct ml_timed *event,
