@@ -132,6 +132,27 @@ if os.fork() == 0:
 os._exit(os.wait()[1])
 """
 
+# As many children as the first word says, which all allocate and are there until the last of them is.
+MANY_AT_ONCE = """
+import os, sys
+all_there, done = os.pipe(), os.pipe()
+children = []
+for _ in range(int(sys.argv[1])):
+    child = os.fork()
+    if child == 0:
+        kept = [bytearray(1000) for _ in range(100)]
+        os.close(done[1])
+        os.write(all_there[1], b".")
+        os.read(done[0], 1)
+        os._exit(0)
+    children.append(child)
+for _ in children:
+    os.read(all_there[0], 1)
+os.close(done[1])
+for child in children:
+    os.waitpid(child, 0)
+"""
+
 
 class NoRoom(harness.Case):
     """Programs under limits that leave memlog no room, and just enough: what is recorded is said, and what is not."""
@@ -165,6 +186,10 @@ class NoRoom(harness.Case):
         amounts = (5000, 6000, 7000, 8000, 10000, 15000, 20000, 30000, 50000, 100000, 1000000)
         self.assertEqual(self.assert_honest("-v", amounts, "limits leave memlog no room"), {True, False})
 
+    def text_of(self, run):
+        words = [str(harness.MEMLOG), "report", str(run.dumps()[0])]
+        return " ".join(harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT).stdout.decode().split())
+
     def assert_told(self, run, recorded):
         """Of the forked child: copies of its parent's blocks were in it, so a dump without it is not complete, in every output."""
         dump = self.exit_report(run)["dump"]
@@ -175,10 +200,7 @@ class NoRoom(harness.Case):
             self.assertFalse(entry["idle"], entry)
             self.assertRegex(entry["reason"], "^its limits leave memlog no room|^it has too few descriptors")
             self.assertEqual(entry["coverage"]["unseen"], entry["reason"])
-        answer = harness.run_words(
-            [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
-        )
-        text = " ".join(answer.stdout.decode().split())
+        text = self.text_of(run)
         self.assertEqual("NOT COMPLETE 1 forked child could not be recorded" in text, not recorded, text)
         self.assertNotIn("no allocation that memlog sees", text)
 
@@ -200,8 +222,28 @@ class NoRoom(harness.Case):
                 kinds.add(recorded)
         self.assertEqual(kinds, {True, False})
 
+    def test_of_descriptors_of_memlog_itself(self):
+        """More forked children at once than its own limit permits: it counts each that is missing."""
+        children = 60
+        words, folder = self.memlog_command(("/usr/bin/python3", "-c", MANY_AT_ONCE, str(children)), ("--no-page",))
+        words = ["/bin/sh", "-c", 'ulimit -n 120; exec "$@"', "sh", *words]
+        answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+        (dump,) = folder.glob("*.exit.pftrace")
+        report = self.whole_report(dump)
+        parent, *others = sorted(report["processes"], key=lambda entry: entry["parent_id"])
+        lost = [entry for entry in others if not entry["recorded"]]
+        self.assertEqual((answer.returncode, len(others), parent["complete"]), (0, children, True))
+        self.assertTrue(0 < len(lost) < children, len(lost))
+        for entry in lost:
+            self.assertEqual((entry["reason"], entry["idle"]), ("memlog has too few descriptors for one more process", False))
+        self.assertEqual((report["dump"]["complete"], report["dump"]["lost_forks"]), (False, len(lost)))
+        self.assertIn(f"memlog: the profile is not complete: {len(lost)} forked children could not be recorded\n", answer.stderr.decode())
+        told = harness.run_words([str(harness.MEMLOG), "report", f"--pid={lost[0]['pid']}", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertIn("what helps: raise the hard limit of descriptors (ulimit -Hn)", " ".join(told.stdout.decode().split()))
+
     def test_of_descriptors_in_a_forked_child_that_becomes_another_program(self):
-        """The fork stays in the list; what it became is recorded, or its file could not be looked at."""
+        """The fork is named beside what it became: in the list, or, where its exec was heard of first, among those not profiled. That program is
+        recorded, or its file could not be looked at."""
         reasons = {True: "", False: "may not be looked at"}
         for left in range(2):
             run = self.memlog("/usr/bin/python3", "-c", FORKS_IN_NEED, str(left), "/bin/ls", "-d", "/", options=("--no-page",))
@@ -209,11 +251,14 @@ class NoRoom(harness.Case):
             self.assertIn("memlog: the profile is not complete: 1 forked child could not be recorded\n", run.err)
             report = self.whole_report(run.dumps()[0])
             self.assertEqual((report["dump"]["complete"], report["dump"]["covered"], report["dump"]["lost_forks"]), (False, False, 1))
-            parent, fork, program = sorted(report["processes"], key=lambda entry: (entry["name"] == "ls", not entry["recorded"]))
-            told = [(entry["name"], entry["recorded"], entry["state"]) for entry in (parent, fork, program)]
-            self.assertEqual(told, [("python3", True, "exited"), ("python3", False, "replaced"), ("ls", left > 0, "exited")])
-            self.assertRegex(fork["reason"], "ulimit")
+            self.assertIn("not recorded: its limits leave memlog no room", self.text_of(run))
+            (program,) = [entry for entry in report["processes"] if entry["name"] == "ls"]
+            self.assertEqual((program["recorded"], program["state"]), (left > 0, "exited"))
             self.assertIn(reasons[left > 0], program["reason"])
+            for entry in report["processes"]:
+                if entry["name"] != "ls" and not entry["recorded"]:
+                    self.assertEqual((entry["name"], entry["state"]), ("python3", "replaced"))
+                    self.assertRegex(entry["reason"], "ulimit")
             paths = [os.path.basename(item["path"])[:7] for item in report["dump"]["not_profiled"]]
             self.assertEqual(paths, ["python3"] if left else ["python3", "ls"])
 
