@@ -59,6 +59,12 @@ known_lane(const struct ml_stream_reader *reader, uint32_t lane) {
     return lane < reader->lanes_count ? reader->lanes[lane] : NULL;
 }
 
+/* NULL: the lane has none. */
+static const struct ml_chunk *latest_chunk(const struct ml_stream_reader *reader, uint32_t lane) {
+    const struct ml_stream_lane *at = known_lane(reader, lane);
+    return at != NULL && at->now.state != ML_CHUNK_NONE ? &at->now : NULL;
+}
+
 /* A piece of a chunk. */
 struct piece {
     uint32_t lane;
@@ -121,22 +127,22 @@ decode(struct ml_stream_reader *reader, struct ml_chunk *chunk, const struct pie
     if (piece->end_bytes <= chunk->seen_bytes) {
         return ML_OK;
     }
-    if (piece->start_bytes > chunk->seen_bytes && !chunk->broken) {
-        chunk->broken = true;
-        reader->lost_chunks++;
+    if (piece->start_bytes > chunk->seen_bytes && chunk->state != ML_CHUNK_BROKEN) {
+        reader->lost_chunks += chunk->state != ML_CHUNK_CUT;
+        chunk->state = ML_CHUNK_BROKEN;
         const enum ml_status status = reader->sink.on_hole(reader->sink.context, piece->lane, 1);
         if (status != ML_OK) {
             return status;
         }
     }
-    if (chunk->broken) {
+    if (chunk->state == ML_CHUNK_BROKEN) {
         chunk->seen_bytes = piece->end_bytes;
         return ML_OK;
     }
     const uint32_t skip = chunk->seen_bytes - piece->start_bytes;
     struct ml_reader r =
         ml_reader_over(piece->bytes + skip, piece->end_bytes - piece->start_bytes - skip);
-    const enum ml_status status = decode_records(reader, piece->lane, &r, &chunk->state);
+    const enum ml_status status = decode_records(reader, piece->lane, &r, &chunk->decoder);
     if (status == ML_OK) {
         reader->decoded_bytes += piece->end_bytes - chunk->seen_bytes;
         chunk->seen_bytes = piece->end_bytes;
@@ -158,7 +164,7 @@ skip_chunks(struct ml_stream_reader *reader, uint32_t lane, uint64_t start, uint
 
 /* The rest of the lane's latest chunk was dropped; only its start came, by staging. */
 static enum ml_status cut_chunk(struct ml_stream_reader *reader, uint32_t lane) {
-    reader->lanes[lane]->now.cut = true;
+    reader->lanes[lane]->now.state = ML_CHUNK_CUT;
     reader->lost_chunks++;
     return reader->sink.on_hole(reader->sink.context, lane, 1);
 }
@@ -167,19 +173,19 @@ static enum ml_status cut_chunk(struct ml_stream_reader *reader, uint32_t lane) 
 static enum ml_status
 open_chunk(struct ml_stream_reader *reader, uint32_t lane, uint64_t number, bool by_pipe) {
     struct ml_stream_lane *at = reader->lanes[lane];
-    const uint64_t next = at->now.open ? at->now.number + 1 : 0;
-    if (at->now.open && !at->now.whole && !at->now.broken) {
+    const uint64_t next = at->now.state != ML_CHUNK_NONE ? at->now.number + 1 : 0;
+    if (at->now.state == ML_CHUNK_PARTIAL) {
         const enum ml_status status = cut_chunk(reader, lane);
         if (status != ML_OK) {
             return status;
         }
     }
     if (by_pipe) {
-        at->aside.open = false;
-    } else if (at->now.open) {
+        at->aside.state = ML_CHUNK_NONE;
+    } else if (at->now.state != ML_CHUNK_NONE) {
         at->aside = at->now;
     }
-    at->now = (struct ml_chunk){.number = number, .open = true};
+    at->now = (struct ml_chunk){.number = number, .state = ML_CHUNK_PARTIAL};
     return skip_chunks(reader, lane, next, number);
 }
 
@@ -189,26 +195,28 @@ fill_hole(struct ml_stream_reader *reader, struct ml_stream_lane *at, const stru
     /* Bytes before it stay lost: the pipe has passed them. */
     at->hole_start = piece->number + 1;
     reader->lost_chunks--;
-    at->aside = (struct ml_chunk){.number = piece->number, .open = true};
+    at->aside = (struct ml_chunk){.number = piece->number, .state = ML_CHUNK_PARTIAL};
     return decode(reader, &at->aside, piece);
 }
 
 static enum ml_status
 take(struct ml_stream_reader *reader, const struct piece *piece, bool by_pipe, bool whole) {
     struct ml_stream_lane *at = reader->lanes[piece->lane];
-    if (!at->now.open || piece->number > at->now.number) {
+    if (at->now.state == ML_CHUNK_NONE || piece->number > at->now.number) {
         const enum ml_status status = open_chunk(reader, piece->lane, piece->number, by_pipe);
         if (status != ML_OK) {
             return status;
         }
     }
     if (piece->number == at->now.number) {
-        at->now.whole = at->now.whole || whole;
+        if (whole && at->now.state == ML_CHUNK_PARTIAL) {
+            at->now.state = ML_CHUNK_WHOLE;
+        }
         return decode(reader, &at->now, piece);
     }
-    if (at->aside.open && piece->number == at->aside.number) {
-        if (at->aside.cut && by_pipe) {
-            at->aside.cut = false;
+    if (at->aside.state != ML_CHUNK_NONE && piece->number == at->aside.number) {
+        if (at->aside.state == ML_CHUNK_CUT && by_pipe) {
+            at->aside.state = ML_CHUNK_PARTIAL;
             reader->lost_chunks--;
         }
         return decode(reader, &at->aside, piece);
@@ -366,14 +374,11 @@ enum ml_status ml_stream_reader_staged(
 bool ml_stream_reader_reached(
     const struct ml_stream_reader *reader, uint32_t lane, uint64_t number, uint32_t bytes
 ) {
-    const struct ml_stream_lane *at = known_lane(reader, lane);
-    if (number == 0 && bytes == 0) {
-        return true;
+    const struct ml_chunk *now = latest_chunk(reader, lane);
+    if (now == NULL) {
+        return number == 0 && bytes == 0;
     }
-    if (at == NULL || !at->now.open) {
-        return false;
-    }
-    return at->now.number > number || (at->now.number == number && at->now.seen_bytes >= bytes);
+    return now->number > number || (now->number == number && now->seen_bytes >= bytes);
 }
 
 uint64_t
@@ -387,16 +392,16 @@ ml_stream_reader_missing(const struct ml_stream_reader *reader, uint32_t lane, u
 
 uint32_t
 ml_stream_reader_seen(const struct ml_stream_reader *reader, uint32_t lane, uint64_t number) {
-    const struct ml_stream_lane *at = known_lane(reader, lane);
-    return at != NULL && at->now.open && at->now.number == number ? at->now.seen_bytes : 0;
+    const struct ml_chunk *now = latest_chunk(reader, lane);
+    return now != NULL && now->number == number ? now->seen_bytes : 0;
 }
 
 uint64_t ml_stream_reader_next(const struct ml_stream_reader *reader, uint32_t lane) {
-    const struct ml_stream_lane *at = known_lane(reader, lane);
-    return at != NULL && at->now.open ? at->now.number : 0;
+    const struct ml_chunk *now = latest_chunk(reader, lane);
+    return now != NULL ? now->number : 0;
 }
 
 uint64_t ml_stream_reader_position(const struct ml_stream_reader *reader, uint32_t lane) {
-    const struct ml_stream_lane *at = known_lane(reader, lane);
-    return at != NULL && at->now.open ? at->now.number << 16 | at->now.seen_bytes : 0;
+    const struct ml_chunk *now = latest_chunk(reader, lane);
+    return now != NULL ? now->number << 16 | now->seen_bytes : 0;
 }

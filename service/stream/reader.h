@@ -34,15 +34,30 @@ struct ml_stream_sink {
     enum ml_status (*on_hole)(void *context, uint32_t lane, uint64_t chunks);
 };
 
+/* What is known of a chunk:
+ *
+ *   NONE     there is none                        -> PARTIAL by its first piece
+ *   PARTIAL  more of it may come                  -> WHOLE, BROKEN, CUT
+ *   WHOLE    it came by pipe, or was copied after
+ *            it was closed: nothing of it is lost -> BROKEN
+ *   CUT      a later chunk came by then: its rest
+ *            is counted as lost                   -> PARTIAL when the pipe brings it, BROKEN
+ *   BROKEN   a piece of it is missing, so that its
+ *            rest cannot be decoded */
+enum ml_chunk_state {
+    ML_CHUNK_NONE,
+    ML_CHUNK_PARTIAL,
+    ML_CHUNK_WHOLE,
+    ML_CHUNK_CUT,
+    ML_CHUNK_BROKEN
+};
+
 /* How far a chunk is decoded. */
 struct ml_chunk {
     uint64_t number;
     uint32_t seen_bytes;
-    bool open;   /* there is such a chunk */
-    bool broken; /* a piece of it is missing: the rest of it cannot be decoded */
-    bool whole;  /* it came by pipe, or was copied after it was closed: nothing of it is lost */
-    bool cut;    /* its rest is counted as lost */
-    struct ml_event_state state;
+    enum ml_chunk_state state;
+    struct ml_event_state decoder;
 };
 
 struct ml_stream_lane {
