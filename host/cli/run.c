@@ -161,7 +161,7 @@ static void on_signal(void *context, int signal, int code) {
         break;
     case ML_SIGNAL_DUMP:
         if (run->engine != NULL) {
-            ml_engine_dump(run->engine, MEMLOG_SERVICE_DUMP_REASON_SIGNAL, NULL, 0, on_dump, run);
+            ml_engine_dump(run->engine, MEMLOG_SERVICE_DUMP_REASON_SIGNAL, on_dump, run);
         }
         break;
     case ML_SIGNAL_IGNORE:

@@ -108,13 +108,10 @@ void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_
 /* How a dump went. `path` is "" when there is none; `trouble` says why, or what it lacks. */
 typedef void ml_dump_done(void *context, const char *path, bool complete, const char *trouble);
 
-/* Take a dump of the members of these pids, or of all if pids_count is 0. `on_done` is called once,
- * perhaps before this returns. */
+/* Take a dump of all members. `on_done` is called once, perhaps before this returns. */
 void ml_engine_dump(
     struct ml_engine *engine,
     enum memlog_service_dump_reason reason,
-    const uint32_t *pids,
-    size_t pids_count,
     ml_dump_done *on_done,
     void *context
 );

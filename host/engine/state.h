@@ -43,7 +43,6 @@ struct ml_gap {
     PART(ml_cgroups, cgroups)                                                                      \
     PART(ml_connections, connections)                                                              \
     PART(ml_dump_jobs, jobs)                                                                       \
-    PART(ml_dump_requests, requests)                                                               \
     PART(ml_finish, finish)                                                                        \
     PART(ml_list, list)                                                                            \
     PART(ml_peak, peak)                                                                            \

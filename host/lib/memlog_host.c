@@ -54,7 +54,7 @@ static void on_wake(struct ev_loop *loop, ev_async *watcher, int events) {
     (void)pthread_mutex_unlock(&host->mutex);
     switch (order) {
     case ORDER_DUMP:
-        ml_engine_dump(host->engine, MEMLOG_SERVICE_DUMP_REASON_MANUAL, NULL, 0, on_dumped, host);
+        ml_engine_dump(host->engine, MEMLOG_SERVICE_DUMP_REASON_MANUAL, on_dumped, host);
         break;
     case ORDER_FINISH:
         ml_engine_finish(host->engine, on_dumped, host);

@@ -112,12 +112,3 @@ uint32_t ml_pipe_budget_fork_bytes(const struct ml_pipe_budget *budget) {
     }
     return ML_PIPE_MIDDLE_BYTES;
 }
-
-uint64_t ml_pipe_budget_used(const struct ml_pipe_budget *budget, uid_t uid) {
-    for (uint32_t i = 0; i < budget->accounts_count; i++) {
-        if (budget->accounts[i].uid == uid) {
-            return budget->accounts[i].used_bytes;
-        }
-    }
-    return 0;
-}

@@ -62,7 +62,4 @@ void ml_pipe_budget_give(struct ml_pipe_budget *budget, uid_t uid, uint32_t byte
  * it has by itself, or ML_PIPE_SMALL_BYTES where a user has half of the budget in use. */
 uint32_t ml_pipe_budget_fork_bytes(const struct ml_pipe_budget *budget);
 
-/* Bytes in use of that user. */
-uint64_t ml_pipe_budget_used(const struct ml_pipe_budget *budget, uid_t uid);
-
 #endif

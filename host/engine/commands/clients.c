@@ -1,10 +1,8 @@
-#include "host/engine/commands/clients.h"
-
+/* The control socket's messages: Hello, Forked, NotProfiled. Room: host. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "host/engine/commands/connection.h"
-#include "host/engine/commands/dump_requests.h"
 #include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
 #include "host/engine/members/recorder.h"

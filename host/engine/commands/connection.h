@@ -30,7 +30,8 @@ struct ml_connections {
     uint32_t silent_count;                 /* of them */
     uint32_t broken_count;                 /* of those that broke the contract, in all */
     uint64_t descriptors_max;              /* RLIMIT_NOFILE */
-    bool has_all_users; /* none of the machine is without a number in our user namespace */
+    uint64_t asked_to_ns; /* programs have asked for all dumps that they get up to this moment */
+    bool has_all_users;   /* none of the machine is without a number in our user namespace */
 };
 
 void ml_connection_add(struct ml_engine_connection *connection, bool is_silent);
@@ -41,6 +42,22 @@ void ml_connection_heard(struct ml_engine_connection *connection);
 
 /* Hear what processes have said before they ended, and the loop has not come to yet. */
 void ml_connections_hear(struct ml_engine *engine);
+
+/* What is heard on the two sockets; the context is a struct ml_engine_connection. */
+extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;
+extern const struct memlog_host_host_handlers ml_engine_command_handlers;
+
+/* `memlog start`, `stop` and `rate`: one answer for all their processes. */
+void ml_command_on_control(
+    void *context, const struct ml_call *call, const struct memlog_host_control_request *request
+);
+
+/* A process asks for a dump. */
+void ml_engine_on_dump_asked(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_client_dump_asked_request *request
+);
 
 /* Whether a process may be taken in whose descriptors reach up to that number. If not it is listed
  * as not profiled, and people are told once. */

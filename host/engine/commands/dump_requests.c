@@ -1,5 +1,4 @@
-#include "host/engine/commands/dump_requests.h"
-
+/* Dumps that somebody asks for, a person or a program: whose, and in what words. Room: host. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,13 +76,10 @@ void ml_engine_request_dump(
 void ml_engine_dump(
     struct ml_engine *engine,
     enum memlog_service_dump_reason reason,
-    const uint32_t *pids,
-    size_t pids_count,
     ml_dump_done *on_done,
     void *context
 ) {
-    const struct ml_engine_dump_request request = {
-        .reason = reason, .pids = pids, .pids_count = pids_count};
+    const struct ml_engine_dump_request request = {.reason = reason};
     ml_engine_request_dump(engine, &request, on_done, context);
 }
 
@@ -114,11 +110,11 @@ static void on_asked_dump(void *context, const char *path, bool complete, const 
 /* Whether programs may have another one now. */
 static bool may_ask(struct ml_engine *engine) {
     const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
-    if (engine->requests->asked_to_ns > now_ns + asked_interval_ns * (ASKED_BURST - 1)) {
+    if (engine->connections->asked_to_ns > now_ns + asked_interval_ns * (ASKED_BURST - 1)) {
         return false;
     }
-    engine->requests->asked_to_ns =
-        (engine->requests->asked_to_ns > now_ns ? engine->requests->asked_to_ns : now_ns) +
+    engine->connections->asked_to_ns =
+        (engine->connections->asked_to_ns > now_ns ? engine->connections->asked_to_ns : now_ns) +
         asked_interval_ns;
     return true;
 }

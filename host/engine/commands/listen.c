@@ -5,9 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/engine/commands/clients.h"
 #include "host/engine/commands/connection.h"
-#include "host/engine/commands/server.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/members/members.h"
 #include "host/process/closer.h"

@@ -1,11 +1,9 @@
-#include "host/engine/commands/server.h"
-
+/* What the command socket answers: `memlog ps`, `dump`, `upload`, `env`. Room: host. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "host/engine/commands/call.h"
 #include "host/engine/commands/connection.h"
-#include "host/engine/commands/server_control.h"
 #include "host/engine/list/judge.h"
 #include "host/engine/list/walk.h"
 #include "host/engine/state.h"
@@ -269,7 +267,7 @@ static void on_upload(
         return;
     }
     pending->waits = request->wait;
-    ml_engine_dump(engine, MEMLOG_SERVICE_DUMP_REASON_MANUAL, NULL, 0, on_upload_dump, pending);
+    ml_engine_dump(engine, MEMLOG_SERVICE_DUMP_REASON_MANUAL, on_upload_dump, pending);
 }
 
 const struct memlog_host_host_handlers ml_engine_command_handlers = {

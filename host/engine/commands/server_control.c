@@ -1,5 +1,4 @@
-#include "host/engine/commands/server_control.h"
-
+/* `memlog start`, `stop` and `rate` as the command socket answers them. Room: host. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -244,6 +244,17 @@ void ml_dump_notice(
     struct ml_engine *engine, const char *path, const char *why, bool complete, const char *trouble
 ) {
     const bool has_why = why[0] != '\0';
+    if (path[0] == '\0') {
+        ml_engine_notice(
+            engine,
+            "no dump was taken%s%s%s: %s",
+            has_why ? " (" : "",
+            why,
+            has_why ? ")" : "",
+            trouble
+        );
+        return;
+    }
     const char *lacks = has_why ? "; not complete: " : ", incomplete: ";
     ml_engine_notice(
         engine,

@@ -83,7 +83,7 @@ void ml_engine_dump_as(
     void *context
 );
 
-/* Say that a dump which nobody waits for is written; `why` may be "". */
+/* Say how a dump went that nobody waits for; `path` "": there is none. `why` may be "". */
 void ml_dump_notice(
     struct ml_engine *engine, const char *path, const char *why, bool complete, const char *trouble
 );

@@ -6,7 +6,6 @@
 
 #include "base/descriptor.h"
 #include "host/engine/commands/connection.h"
-#include "host/engine/commands/dump_requests.h"
 #include "host/engine/commands/listen.h"
 #include "host/engine/dump/folder.h"
 #include "host/engine/dump/jobs.h"

@@ -15,12 +15,7 @@
 enum { ML_DRAIN_DEADLINE_MS = 60000 };
 
 static void on_interval_dump(void *context, const char *path, bool complete, const char *trouble) {
-    struct ml_engine *engine = context;
-    if (path[0] == '\0') {
-        ml_engine_notice(engine, "no dump was taken: %s", trouble);
-    } else {
-        ml_dump_notice(engine, path, "", complete, trouble);
-    }
+    ml_dump_notice(context, path, "", complete, trouble);
 }
 
 static void on_interval(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -29,9 +24,7 @@ static void on_interval(struct ev_loop *loop, ev_timer *watcher, int events) {
     struct ml_engine *engine = watcher->data;
     /* One that takes longer than the interval must not make them pile up. */
     if (engine->phase == ML_PHASE_RUNNING && engine->jobs->first == NULL) {
-        ml_engine_dump(
-            engine, MEMLOG_SERVICE_DUMP_REASON_INTERVAL, NULL, 0, on_interval_dump, engine
-        );
+        ml_engine_dump(engine, MEMLOG_SERVICE_DUMP_REASON_INTERVAL, on_interval_dump, engine);
     }
 }
 

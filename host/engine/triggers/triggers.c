@@ -119,14 +119,13 @@ static void on_triggered_dump(void *context, const char *path, bool complete, co
     const enum memlog_service_trigger_kind kind = triggered->trigger.kind;
     if (path[0] == '\0') {
         write_log(engine, true, kind, "failed", trouble);
-        ml_engine_notice(engine, "no dump was taken (%s): %s", triggered->trigger.reason, trouble);
     } else {
         engine->triggers->dumps_count++;
         write_log(engine, true, kind, "written", path);
-        ml_dump_notice(engine, path, triggered->trigger.reason, complete, trouble);
-        if (engine->uploader != NULL) {
-            ml_uploader_submit(engine->uploader, path, NULL, NULL);
-        }
+    }
+    ml_dump_notice(engine, path, triggered->trigger.reason, complete, trouble);
+    if (path[0] != '\0' && engine->uploader != NULL) {
+        ml_uploader_submit(engine->uploader, path, NULL, NULL);
     }
     free(triggered);
 }
