@@ -107,10 +107,8 @@ head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, 
     ml_page_set_number(json, "dumps", ml_engine_last_dump(page->engine));
     struct ml_uploader *uploader = ml_engine_uploader(page->engine);
     if (uploader != NULL) {
-        struct ml_upload_figures figures;
-        ml_uploader_figures(uploader, &figures);
-        ml_page_set_number(json, "uploads_told", figures.history_count);
-        ml_page_set_number(json, "uploads_waiting", figures.waiting);
+        ml_page_set_number(json, "uploads_told", ml_uploader_told(uploader));
+        ml_page_set_number(json, "uploads_waiting", ml_uploader_figures(uploader).waiting);
     }
     (void)json_object_set_new(json, "dump", ml_page_coverage(page->engine, reply));
     (void)json_object_set_new(json, "tree", ml_page_tree(reply));

@@ -14,6 +14,10 @@ struct sending {
     bool waits; /* until it has arrived */
 };
 
+static json_t *text_of(struct ml_string text) {
+    return ml_page_text(text.data, text.count_bytes);
+}
+
 static json_t *dump_of(const char *path) {
     json_t *answer = json_object();
     ml_page_set_text(answer, "file", basename(path));
@@ -85,28 +89,24 @@ void ml_page_post_upload(struct ml_page *page, struct ml_http_request *request) 
 }
 
 void ml_page_get_uploads(struct ml_page *page, struct ml_http_request *request) {
-    struct ml_upload_figures figures = {.target = NULL};
+    struct memlog_host_uploads uploads = {.sent = 0};
     json_t *answer = json_object();
     json_t *history = json_array();
-    struct ml_uploader *uploader = ml_engine_uploader(page->engine);
-    if (uploader != NULL) {
-        ml_uploader_figures(uploader, &figures);
+    if (ml_engine_uploader(page->engine) != NULL) {
+        uploads = ml_uploader_figures(ml_engine_uploader(page->engine));
     }
-    const uint64_t first =
-        figures.history_count < ML_UPLOAD_HISTORY ? 0 : figures.history_count - ML_UPLOAD_HISTORY;
-    for (uint64_t i = first; i < figures.history_count; i++) {
-        const char *line = figures.history[i % ML_UPLOAD_HISTORY];
-        (void)json_array_append_new(history, ml_page_text(line, strlen(line)));
+    for (uint32_t i = 0; i < uploads.history.count; i++) {
+        (void)json_array_append_new(history, text_of(uploads.history.items[i]));
     }
-    ml_page_set_text(answer, "target", figures.target != NULL ? figures.target : "");
-    ml_page_set_number(answer, "sent", figures.sent);
-    ml_page_set_number(answer, "sent_bytes", figures.sent_bytes);
-    ml_page_set_number(answer, "retries", figures.retries);
-    ml_page_set_number(answer, "given_up", figures.given_up);
-    ml_page_set_number(answer, "refused", figures.refused);
-    ml_page_set_number(answer, "waiting", figures.waiting);
-    ml_page_set_number(answer, "next_ms", figures.next_ms);
-    ml_page_set_text(answer, "last_error", figures.last_error);
+    (void)json_object_set_new(answer, "target", text_of(uploads.target));
+    ml_page_set_number(answer, "sent", uploads.sent);
+    ml_page_set_number(answer, "sent_bytes", uploads.sent_bytes);
+    ml_page_set_number(answer, "retries", uploads.retries);
+    ml_page_set_number(answer, "given_up", uploads.given_up);
+    ml_page_set_number(answer, "refused", uploads.refused);
+    ml_page_set_number(answer, "waiting", uploads.waiting);
+    ml_page_set_number(answer, "next_ms", uploads.next_ms);
+    (void)json_object_set_new(answer, "last_error", text_of(uploads.last_error));
     (void)json_object_set_new(answer, "history", history);
     ml_page_answer_json(request, 200, answer);
 }

@@ -14,7 +14,12 @@
 #include "host/upload/uploader.h"
 #include "host/upload/web_call.h"
 
-enum { ML_UPLOAD_WORD_BYTES = 256, ML_UPLOAD_SECRET_BYTES = 4096 };
+enum {
+    ML_UPLOAD_WORD_BYTES = 256,
+    ML_UPLOAD_SECRET_BYTES = 4096,
+    ML_UPLOAD_TEXT_BYTES = 512,
+    ML_UPLOAD_HISTORY = 16
+};
 
 /* A dump that waits for the analyzer, or whose end somebody waits for. */
 struct ml_upload_job {
@@ -50,7 +55,11 @@ struct ml_uploader {
     ev_timer settle_timer;
     void (*on_settled)(void *context);
     void *settle_context;
-    struct ml_upload_figures figures;
+    struct memlog_host_uploads figures;
+    char last_error[ML_UPLOAD_TEXT_BYTES];
+    char history[ML_UPLOAD_HISTORY][ML_UPLOAD_TEXT_BYTES]; /* a ring, oldest at history_count % */
+    uint64_t history_count;
+    struct ml_string lines[ML_UPLOAD_HISTORY]; /* the figures' history, oldest first */
 };
 
 __attribute__((format(printf, 3, 4))) void

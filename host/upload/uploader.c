@@ -26,8 +26,7 @@ uint64_t ml_uploader_now_ms(void) {
 }
 
 void ml_uploader_note(struct ml_uploader *uploader, bool is_error, const char *format, ...) {
-    struct ml_upload_figures *figures = &uploader->figures;
-    char *text = figures->history[figures->history_count++ % ML_UPLOAD_HISTORY];
+    char *text = uploader->history[uploader->history_count++ % ML_UPLOAD_HISTORY];
     char words[ML_UPLOAD_TEXT_BYTES];
     va_list args;
     va_start(args, format);
@@ -35,7 +34,7 @@ void ml_uploader_note(struct ml_uploader *uploader, bool is_error, const char *f
     va_end(args);
     (void)ml_printable_copy(words, strlen(words), text, ML_UPLOAD_TEXT_BYTES);
     if (is_error) {
-        memcpy(figures->last_error, text, ML_UPLOAD_TEXT_BYTES);
+        memcpy(uploader->last_error, text, ML_UPLOAD_TEXT_BYTES);
     }
     uploader->setup.on_notice(uploader->setup.context, text);
 }
@@ -98,7 +97,7 @@ static void harder(struct ml_uploader *uploader, struct ml_spool_item *item) {
 /* What the try was worth. */
 void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const char *why) {
     struct ml_spool_item item = uploader->sending;
-    struct ml_upload_figures *figures = &uploader->figures;
+    struct memlog_host_uploads *figures = &uploader->figures;
     uint32_t random = 0;
     (void)!getrandom(&random, sizeof(random), 0);
     item.tries++;
@@ -274,7 +273,8 @@ enum ml_status ml_uploader_open(
     uploader->options = &setup->options->upload;
     uploader->pack_pidfd = -1;
     uploader->body_fd = -1;
-    uploader->figures.target = uploader->options->url;
+    uploader->figures.target =
+        ml_string_cut(uploader->options->url, MEMLOG_HOST_UPLOADS_TARGET_LIMIT);
     uploader->spool.lock_fd = -1;
     ml_timer_init(&uploader->next_timer, on_next, uploader);
     ml_timer_init(&uploader->settle_timer, on_settle_timer, uploader);
@@ -360,9 +360,21 @@ void ml_uploader_settle(
     ml_uploader_go_on(uploader);
 }
 
-void ml_uploader_figures(struct ml_uploader *uploader, struct ml_upload_figures *out_figures) {
+struct memlog_host_uploads ml_uploader_figures(struct ml_uploader *uploader) {
     struct ml_spool_item item;
-    (void
-    )ml_spool_next(&uploader->spool, uploader->options->url, &item, &uploader->figures.waiting);
-    *out_figures = uploader->figures;
+    struct memlog_host_uploads *figures = &uploader->figures;
+    const uint64_t told = uploader->history_count;
+    figures->history.items = uploader->lines;
+    figures->history.count = told < ML_UPLOAD_HISTORY ? (uint32_t)told : ML_UPLOAD_HISTORY;
+    for (uint32_t i = 0; i < figures->history.count; i++) {
+        const uint64_t line = told - figures->history.count + i;
+        uploader->lines[i] = ml_string_of(uploader->history[line % ML_UPLOAD_HISTORY]);
+    }
+    figures->last_error = ml_string_of(uploader->last_error);
+    (void)ml_spool_next(&uploader->spool, uploader->options->url, &item, &figures->waiting);
+    return *figures;
+}
+
+uint64_t ml_uploader_told(const struct ml_uploader *uploader) {
+    return uploader->history_count;
 }

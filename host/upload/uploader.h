@@ -13,6 +13,7 @@
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
 #include "ipc/wire/ml_status.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
 
 struct ev_loop;
 struct ml_uploader;
@@ -50,20 +51,10 @@ void ml_uploader_settle(
     struct ml_uploader *uploader, double seconds, void (*on_settled)(void *context), void *context
 );
 
-enum { ML_UPLOAD_TEXT_BYTES = 512, ML_UPLOAD_HISTORY = 16 };
+/* For ps, the page and /metrics; borrowed until the loop goes on. */
+struct memlog_host_uploads ml_uploader_figures(struct ml_uploader *uploader);
 
-/* For ps, the page and /metrics. */
-struct ml_upload_figures {
-    const char *target; /* --upload's value */
-    uint64_t sent, sent_bytes;
-    uint64_t retries; /* tries that failed and come again */
-    uint64_t given_up, refused;
-    unsigned waiting; /* in the spool */
-    uint64_t next_ms; /* time of day of the next try; 0: none */
-    char last_error[ML_UPLOAD_TEXT_BYTES];
-    char history[ML_UPLOAD_HISTORY][ML_UPLOAD_TEXT_BYTES]; /* a ring, oldest at history_count % */
-    uint64_t history_count;
-};
-void ml_uploader_figures(struct ml_uploader *uploader, struct ml_upload_figures *out_figures);
+/* How many lines its history has ever had. */
+uint64_t ml_uploader_told(const struct ml_uploader *uploader);
 
 #endif

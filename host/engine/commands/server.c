@@ -90,28 +90,6 @@ static bool is_folded(
            member->state != ML_MEMBER_RUNNING && by_id[member->id] == NULL;
 }
 
-static struct memlog_host_uploads uploads_of(
-    const struct ml_upload_figures *figures, struct ml_string out_history[ML_UPLOAD_HISTORY]
-) {
-    uint32_t count = 0;
-    const uint64_t first =
-        figures->history_count < ML_UPLOAD_HISTORY ? 0 : figures->history_count - ML_UPLOAD_HISTORY;
-    for (uint64_t i = first; i < figures->history_count; i++) {
-        out_history[count++] = ml_string_of(figures->history[i % ML_UPLOAD_HISTORY]);
-    }
-    return (struct memlog_host_uploads
-    ){.target = ml_string_cut(figures->target, MEMLOG_HOST_UPLOADS_TARGET_LIMIT),
-      .sent = figures->sent,
-      .sent_bytes = figures->sent_bytes,
-      .retries = figures->retries,
-      .given_up = figures->given_up,
-      .refused = figures->refused,
-      .waiting = figures->waiting,
-      .next_ms = figures->next_ms,
-      .last_error = ml_string_of(figures->last_error),
-      .history = {.items = out_history, .count = count}};
-}
-
 static void
 on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
     struct ml_command_call *pending = context;
@@ -139,11 +117,8 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         }
         answer.processes.items = rows;
         add_unrecorded(engine, &answer);
-        struct ml_upload_figures figures = {.target = NULL};
-        struct ml_string history[ML_UPLOAD_HISTORY];
         if (engine->uploader != NULL) {
-            ml_uploader_figures(engine->uploader, &figures);
-            answer.uploads = uploads_of(&figures, history);
+            answer.uploads = ml_uploader_figures(engine->uploader);
         }
         (void)!memlog_host_ps_answer(&pending->call, &answer);
         free(by_id);

@@ -30,12 +30,11 @@ static void put_decisions(FILE *out, const struct ml_engine *engine, bool is_ope
 }
 
 void ml_engine_put_metrics(FILE *out, const struct ml_engine *engine, bool is_open) {
-    struct ml_upload_figures figures;
     put_decisions(out, engine, is_open);
     if (engine->uploader == NULL) {
         return;
     }
-    ml_uploader_figures(engine->uploader, &figures);
+    const struct memlog_host_uploads figures = ml_uploader_figures(engine->uploader);
     const struct {
         const char *name, *help;
         uint64_t value;
