@@ -180,9 +180,12 @@ void ml_pressure_parse(const char *text, uint32_t *out_some_100, uint32_t *out_f
     *out_full_100 = full != NULL ? percent_100(full + key_count) : 0;
 }
 
-bool ml_cgroup_read(const struct ml_cgroup *group, struct ml_memory_usage *out_info) {
+bool ml_cgroup_read(
+    const struct ml_cgroup *group, struct memlog_service_observed_memory *out_info
+) {
     char text[FILE_BYTES];
-    *out_info = (struct ml_memory_usage){.limit_bytes = ml_cgroup_limit_bytes(group)};
+    *out_info =
+        (struct memlog_service_observed_memory){.limit_bytes = ml_cgroup_limit_bytes(group)};
     const char *used = group->unified ? "memory.current" : "memory.usage_in_bytes";
     if (!read_in(group->folder, used, text, sizeof(text))) {
         return false;
@@ -214,9 +217,9 @@ bool ml_cgroup_read(const struct ml_cgroup *group, struct ml_memory_usage *out_i
     return true;
 }
 
-bool ml_machine_read(struct ml_memory_usage *out_info) {
+bool ml_machine_read(struct memlog_service_observed_memory *out_info) {
     char text[FILE_BYTES];
-    *out_info = (struct ml_memory_usage){.used_bytes = 0};
+    *out_info = (struct memlog_service_observed_memory){.used_bytes = 0};
     if (!read_file("/proc/meminfo", text, sizeof(text))) {
         return false;
     }

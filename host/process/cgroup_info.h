@@ -10,19 +10,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
+
 /* Where control groups are mounted; another root in tests. */
 #define ML_CGROUP_ROOT "/sys/fs/cgroup"
 
 #define ML_PRESSURE_FILE "/proc/pressure/memory"
 
 enum { ML_MEMORY_NAME_BYTES = 256 };
-
-struct ml_memory_usage {
-    uint64_t used_bytes;  /* without what the page cache would give back at once */
-    uint64_t limit_bytes; /* 0: none */
-    uint64_t high_events, max_events;
-    uint32_t some_percent_100, full_percent_100; /* 1/100 %, of the last 10 s */
-};
 
 /* A memory control group, as a folder. */
 struct ml_cgroup {
@@ -51,11 +46,12 @@ uint64_t ml_cgroup_least_limit_bytes(const struct ml_cgroup *group);
 /* Whether what a process uses whose own group is the folder `own` counts into that one. */
 bool ml_cgroup_holds(const struct ml_cgroup *group, const char *own);
 
-/* False: it is gone. */
-bool ml_cgroup_read(const struct ml_cgroup *group, struct ml_memory_usage *out_info);
+/* Its figures; what is used is without what the page cache would give back at once. False: it is
+ * gone. */
+bool ml_cgroup_read(const struct ml_cgroup *group, struct memlog_service_observed_memory *out_info);
 
 /* The machine. Source: /proc/meminfo, /proc/pressure/memory. */
-bool ml_machine_read(struct ml_memory_usage *out_info);
+bool ml_machine_read(struct memlog_service_observed_memory *out_info);
 
 /* "avg10=" of a pressure file's two lines, in 1/100 %; 0 where there is none. */
 void ml_pressure_parse(const char *text, uint32_t *out_some_100, uint32_t *out_full_100);

@@ -13,7 +13,12 @@ static pid_t bare_fork(unsigned long exit_signal) {
 }
 
 /* The child in between raises no SIGCHLD and is seen by no wait but our own. */
-pid_t ml_orphan_start(void (*child)(void *context), void *context, int *out_pidfd) {
+pid_t ml_orphan_start(
+    const struct ml_inherited *inherited,
+    void (*child)(void *context),
+    void *context,
+    int *out_pidfd
+) {
     int told[2] = {-1, -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, told) != 0) {
         return -1;
@@ -28,6 +33,13 @@ pid_t ml_orphan_start(void (*child)(void *context), void *context, int *out_pidf
         (void)close(told[0]);
         pid_t orphan = bare_fork(SIGCHLD);
         if (orphan == 0) {
+            sigset_t none;
+            (void)setsid();
+            if (inherited != NULL) {
+                ml_inherited_restore(inherited);
+            }
+            (void)sigemptyset(&none);
+            (void)sigprocmask(SIG_SETMASK, &none, NULL);
             child(context);
             _exit(127);
         }

@@ -7,9 +7,17 @@
 
 #include <sys/types.h>
 
-/* Start a process that runs `child`, which does not return: every signal is blocked in it, and it
- * may call async-signal-safe functions alone. Answers its pid, and a pidfd (-1: the kernel has
- * none); -1: it could not, errno says why. */
-pid_t ml_orphan_start(void (*child)(void *context), void *context, int *out_pidfd);
+#include "host/process/launcher.h"
+
+/* Start a process that runs `child`, which does not return and may call async-signal-safe functions
+ * alone. It has a session of its own, since the terminal's signals are for the program, lets every
+ * signal in, and has back what the host was started with (`inherited`; NULL: it keeps the host's).
+ * Answers its pid, and a pidfd (-1: the kernel has none); -1: it could not, errno says why. */
+pid_t ml_orphan_start(
+    const struct ml_inherited *inherited,
+    void (*child)(void *context),
+    void *context,
+    int *out_pidfd
+);
 
 #endif

@@ -24,18 +24,12 @@ struct pack {
     const char *analyzer_path;
     char *const *argv;
     const char *cut_path;
-    const struct ml_inherited *inherited;
 };
 
 /* The child's side. */
 static void run_pack(void *context) {
     const struct pack *pack = context;
     static char *const no_environment[] = {NULL};
-    (void)setsid();
-    ml_inherited_restore(pack->inherited);
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
     const int null_fd = open("/dev/null", O_RDWR);
     const int cut_fd = open(pack->cut_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     (void)dup2(null_fd, STDIN_FILENO);
@@ -183,10 +177,10 @@ static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
         .analyzer_path = uploader->analyzer_path,
         .argv = argv,
         .cut_path = cut,
-        .inherited = uploader->setup.inherited,
     };
     uploader->packing = job;
-    const pid_t pid = ml_orphan_start(run_pack, &pack, &uploader->pack_pidfd);
+    const pid_t pid =
+        ml_orphan_start(uploader->setup.inherited, run_pack, &pack, &uploader->pack_pidfd);
     if (pid < 0 || uploader->pack_pidfd < 0) {
         refuse(uploader, "memlog-analyzer cannot be started");
         return;

@@ -47,7 +47,7 @@ static void begin(void) {
 
 static void check_group(const char *text) {
     struct ml_cgroup own;
-    struct ml_memory_usage info;
+    struct memlog_service_observed_memory info;
     if (!ml_cgroup_find(root, text, &own)) {
         return;
     }

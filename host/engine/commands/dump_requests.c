@@ -57,8 +57,8 @@ void ml_engine_request_dump(
         return;
     }
     if (request->words_bytes > 0) {
-        job->trigger = (struct ml_dump_trigger
-        ){.is_set = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_ASKED, .id = request->requester_id};
+        job->trigger.decision = (struct memlog_service_decision
+        ){.dump = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_ASKED, .id = request->requester_id};
         char *words = job->trigger.reason;
         (void)ml_printable_copy(
             request->words, request->words_bytes, words, MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT + 1

@@ -77,7 +77,7 @@ bool ml_dump_jobs_may_wait(const struct ml_engine *engine) {
 
 /* The dump that was begun last is written: remember why it was taken, if anybody said. */
 static void keep_words(struct ml_engine *engine, const struct ml_dump_trigger *trigger) {
-    if (!trigger->is_set) {
+    if (!trigger->decision.dump) {
         return;
     }
     struct ml_dump_words *words = &engine->jobs->words[engine->jobs->words_next];

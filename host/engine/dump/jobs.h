@@ -11,11 +11,7 @@
 
 /* Why a dump is taken unasked, as the service has decided. */
 struct ml_dump_trigger {
-    bool is_set;
-    enum memlog_service_trigger_kind kind;
-    uint32_t id, node;
-    uint64_t node_bytes;
-    uint64_t checked_ns; /* monotonic: the look that it was decided at; 0: nobody looked */
+    struct memlog_service_decision decision; /* without `dump` there is none; its reason is this: */
     char reason[MEMLOG_SERVICE_DECISION_REASON_LIMIT + 1];
 };
 

@@ -137,15 +137,9 @@ void ml_dump_order_init(
           MEMLOG_SERVICE_DUMP_ORDER_PROGRAM_LIMIT
       ),
       .lost_forks = engine->lost_forks,
-      .has_trigger = job->trigger.is_set,
-      .trigger = {
-          .kind = job->trigger.kind,
-          .dump = true,
-          .id = job->trigger.id,
-          .node = job->trigger.node,
-          .node_bytes = job->trigger.node_bytes,
-          .checked_ns = job->trigger.checked_ns,
-          .reason = ml_string_of(job->trigger.reason)}};
+      .has_trigger = job->trigger.decision.dump,
+      .trigger = job->trigger.decision};
+    out_order->trigger.reason = ml_string_of(job->trigger.reason);
     out_order->not_profiled.items = not_profiled_of(engine, &out_order->not_profiled.count);
     out_order->gaps.items = gaps_of(engine, now, &out_order->gaps.count);
     if (job->content == MEMLOG_SERVICE_DUMP_CONTENT_EVERYTHING) {

@@ -285,7 +285,7 @@ on_memory_short(void *context, const struct memlog_service_memory_short_request 
  * rest is the programs'. 0: not known. */
 static uint64_t default_memory_bytes(void) {
     enum { SERVICE_PART = 4 };
-    struct ml_memory_usage machine = {.limit_bytes = 0};
+    struct memlog_service_observed_memory machine = {.limit_bytes = 0};
     struct ml_cgroup group;
     if (!ml_machine_read(&machine)) {
         machine.limit_bytes = 0;

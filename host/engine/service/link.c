@@ -93,15 +93,10 @@ struct birth {
     char *const *argv;
 };
 
-/* The child's side. A session of its own: the terminal's signals are for the program. */
+/* The child's side. */
 static void run_service(void *context) {
     const struct birth *birth = context;
     static char *const no_environment[] = {NULL};
-    (void)setsid();
-    ml_inherited_restore(birth->start->inherited);
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
     /* Its standard input and output are nobody's; stderr it shares, to name its trouble. */
     int null_fd = open("/dev/null", O_RDWR);
     /* Out of the way first: one may have the number that another one is to get. */
@@ -143,7 +138,7 @@ static enum ml_status start_service(
     char workers[] = "--workers=1";
     char *const argv[] = {name, sandbox, start->one_worker ? workers : NULL, NULL};
     struct birth birth = {.start = start, .socket_fd = ends[1], .argv = argv};
-    const pid_t pid = ml_orphan_start(run_service, &birth, &link->pidfd);
+    const pid_t pid = ml_orphan_start(start->inherited, run_service, &birth, &link->pidfd);
     (void)close(ends[1]);
     if (pid < 0) {
         ml_error_set(error, "cannot start a process: %s", strerror(errno));

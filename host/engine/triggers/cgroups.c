@@ -111,16 +111,8 @@ static void forget(struct ml_engine *engine, unsigned place) {
     }
 }
 
-static struct memlog_service_observed_memory
-observed(const char *name, const struct ml_memory_usage *info) {
-    return (struct memlog_service_observed_memory
-    ){.name = ml_string_cut(name, MEMLOG_SERVICE_OBSERVED_MEMORY_NAME_LIMIT),
-      .used_bytes = info->used_bytes,
-      .limit_bytes = info->limit_bytes,
-      .high_events = info->high_events,
-      .max_events = info->max_events,
-      .some_percent_100 = info->some_percent_100,
-      .full_percent_100 = info->full_percent_100};
+static void set_name(struct memlog_service_observed_memory *memory, const char *name) {
+    memory->name = ml_string_cut(name, MEMLOG_SERVICE_OBSERVED_MEMORY_NAME_LIMIT);
 }
 
 /* The ids of those that run in the group, behind those that stand in `ids` already. */
@@ -143,7 +135,6 @@ uint32_t ml_cgroups_look(
     uint32_t **out_ids
 ) {
     struct ml_cgroups *groups = engine->cgroups;
-    struct ml_memory_usage info;
     uint32_t count = 0;
     *out_ids = NULL;
     if (!ml_trigger_rules_watch_memory(&engine->options->triggers)) {
@@ -157,18 +148,18 @@ uint32_t ml_cgroups_look(
         if (groups->items[i].folder[0] == '\0') {
             continue;
         }
-        if (!ml_cgroup_read(&groups->items[i], &info)) {
+        if (!ml_cgroup_read(&groups->items[i], &out_memories[count])) {
             forget(engine, i);
             continue;
         }
         groups->observed[count] = i + 1;
-        out_memories[count] = observed(groups->items[i].name, &info);
+        set_name(&out_memories[count], groups->items[i].name);
         out_memories[count].ids = ids_in(engine, i, next_ids);
         next_ids += out_memories[count++].ids.count;
     }
-    if (ml_machine_read(&info)) {
+    if (ml_machine_read(&out_memories[count])) {
         groups->observed[count] = 0;
-        out_memories[count] = observed("this machine", &info);
+        set_name(&out_memories[count], "this machine");
         out_memories[count++].has_all = true;
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -43,7 +43,8 @@ static void on_dumped(void *context, const char *path, bool complete, const char
 
 static void dump(struct ml_engine *engine, uint64_t peak_bytes) {
     struct ml_peak *peak = engine->peak;
-    struct ml_dump_trigger trigger = {.is_set = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_PEAK};
+    struct ml_dump_trigger trigger = {
+        .decision = {.dump = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_PEAK}};
     char now[ML_SIZE_TEXT_BYTES];
     char before[ML_SIZE_TEXT_BYTES];
     (void)snprintf(

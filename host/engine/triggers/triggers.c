@@ -86,13 +86,8 @@ static void write_log(
 
 static void
 trigger_of(const struct memlog_service_decision *decision, struct ml_dump_trigger *out_trigger) {
-    *out_trigger = (struct ml_dump_trigger
-    ){.is_set = true,
-      .kind = decision->kind,
-      .id = decision->id,
-      .node = decision->node,
-      .node_bytes = decision->node_bytes,
-      .checked_ns = decision->checked_ns};
+    out_trigger->decision = *decision;
+    out_trigger->decision.memory = 0; /* a place of one look */
     ml_string_copy(out_trigger->reason, sizeof(out_trigger->reason), decision->reason);
 }
 
@@ -116,7 +111,7 @@ struct triggered {
 static void on_triggered_dump(void *context, const char *path, bool complete, const char *trouble) {
     struct triggered *triggered = context;
     struct ml_engine *engine = triggered->engine;
-    const enum memlog_service_trigger_kind kind = triggered->trigger.kind;
+    const enum memlog_service_trigger_kind kind = triggered->trigger.decision.kind;
     if (path[0] == '\0') {
         write_log(engine, true, kind, "failed", trouble);
     } else {
@@ -172,7 +167,7 @@ static void
 on_decided(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply) {
     struct ml_engine *engine = context;
     struct ml_engine_triggers *triggers = engine->triggers;
-    struct ml_dump_trigger first = {.is_set = false};
+    struct ml_dump_trigger first = {.reason = ""};
     triggers->asked--;
     for (uint32_t i = 0; status == ML_OK && i < reply->decisions.count; i++) {
         const struct memlog_service_decision *decision = &reply->decisions.items[i];
@@ -183,16 +178,16 @@ on_decided(void *context, enum ml_status status, const struct memlog_service_obs
         if (decision->dump) {
             remember(engine, decision);
         }
-        if (decision->dump && !first.is_set) {
+        if (decision->dump && !first.decision.dump) {
             first = trigger;
         }
     }
-    if (first.is_set) {
+    if (first.decision.dump) {
         remember_time(engine);
     }
-    if (first.is_set && triggers->on_flushed != NULL && engine->uploader == NULL) {
+    if (first.decision.dump && triggers->on_flushed != NULL && engine->uploader == NULL) {
         triggers->last = first; /* the run ends: its last dump is this one's */
-    } else if (first.is_set) {
+    } else if (first.decision.dump) {
         dump(engine, &first);
     }
     if (triggers->on_flushed != NULL && triggers->asked == 0) {

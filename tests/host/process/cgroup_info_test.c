@@ -39,7 +39,7 @@ static void tear_down(void) {
 
 START_TEST(version_2_is_read_without_what_the_cache_gives_back) {
     struct ml_cgroup group;
-    struct ml_memory_usage info;
+    struct memlog_service_observed_memory info;
     put("a/b/memory.current", "5000\n");
     put("a/b/memory.max", "9000\n");
     put("a/b/memory.high", "max\n");
@@ -157,7 +157,7 @@ END_TEST
 
 START_TEST(version_1_is_found_by_its_controller_and_no_limit_is_none) {
     struct ml_cgroup group;
-    struct ml_memory_usage info;
+    struct memlog_service_observed_memory info;
     static const char cgroups[] = "5:cpuset:/z\n4:memory:/x\n1:name=systemd:/\n0::/\n";
     put("memory/x/memory.usage_in_bytes", "300\n");
     put("memory/x/memory.limit_in_bytes", "1000\n");
@@ -232,7 +232,7 @@ START_TEST(who_is_below_a_group_is_in_it_in_version_1) {
 END_TEST
 
 START_TEST(this_machine_has_memory) {
-    struct ml_memory_usage info;
+    struct memlog_service_observed_memory info;
     ck_assert(ml_machine_read(&info));
     ck_assert_uint_gt(info.limit_bytes, info.used_bytes);
     ck_assert_uint_gt(info.used_bytes, 1 << 20);

@@ -34,7 +34,7 @@ START_TEST(it_runs_and_is_known_by_a_descriptor) {
     int pidfd = -1;
     siginfo_t info = {.si_pid = 0};
     ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
-    const pid_t orphan = ml_orphan_start(end_at_once, &code, &pidfd);
+    const pid_t orphan = ml_orphan_start(NULL, end_at_once, &code, &pidfd);
     ck_assert_int_gt(orphan, 0);
     ck_assert_int_ge(pidfd, 0);
     ck_assert_int_eq(waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED), 0);
@@ -55,7 +55,7 @@ static void be_a_host_that_dies(void) {
         seccomp_load(filter) != 0) {
         _exit(1);
     }
-    (void)ml_orphan_start(end_at_once, &code, &pidfd);
+    (void)ml_orphan_start(NULL, end_at_once, &code, &pidfd);
     _exit(0);
 }
 
