@@ -140,31 +140,25 @@ enum ml_status ml_upload_target_parse(
     return ML_OK;
 }
 
+/* What the analyzer writes for a kind of target, and what that is called on the way. */
+static const struct {
+    const char *form, *content_type;
+} bodies[ML_UPLOAD_KIND_COUNT] = {
+    [ML_UPLOAD_NOWHERE] = {"trace", "application/gzip"},
+    [ML_UPLOAD_FOLDER] = {"trace", "application/gzip"},
+    [ML_UPLOAD_REPORT] = {"report", "multipart/form-data"},
+    [ML_UPLOAD_S3] = {"trace", "application/gzip"},
+    [ML_UPLOAD_PYROSCOPE] = {"pyroscope", "application/json"},
+    [ML_UPLOAD_PYROSCOPE_INGEST] = {"pyroscope-ingest", "multipart/form-data"},
+    [ML_UPLOAD_OTLP] = {"otlp", "application/x-protobuf"},
+};
+
 const char *ml_upload_form(enum ml_upload_kind kind) {
-    static const char *const forms[ML_UPLOAD_KIND_COUNT] = {
-        [ML_UPLOAD_NOWHERE] = "trace",
-        [ML_UPLOAD_FOLDER] = "trace",
-        [ML_UPLOAD_REPORT] = "report",
-        [ML_UPLOAD_S3] = "trace",
-        [ML_UPLOAD_PYROSCOPE] = "pyroscope",
-        [ML_UPLOAD_PYROSCOPE_INGEST] = "pyroscope-ingest",
-        [ML_UPLOAD_OTLP] = "otlp",
-    };
-    return (unsigned)kind < ML_UPLOAD_KIND_COUNT ? forms[kind] : "trace";
+    return bodies[kind].form;
 }
 
 const char *ml_upload_content_type(enum ml_upload_kind kind) {
-    switch (kind) {
-    case ML_UPLOAD_REPORT:
-    case ML_UPLOAD_PYROSCOPE_INGEST:
-        return "multipart/form-data";
-    case ML_UPLOAD_PYROSCOPE:
-        return "application/json";
-    case ML_UPLOAD_OTLP:
-        return "application/x-protobuf";
-    default:
-        return "application/gzip";
-    }
+    return bodies[kind].content_type;
 }
 
 enum ml_upload_verdict ml_upload_judge(unsigned http_status, unsigned tries, bool harder_tried) {

@@ -290,25 +290,12 @@ static void find_folders(struct command_folders *folders, bool make) {
     }
 }
 
-/* The user's own folder for command sockets, made if it is not there. */
-static enum ml_status
-command_folder(char out_folder[COMMAND_FOLDER_BYTES], struct ml_error_message *error) {
-    struct command_folders folders;
-    find_folders(&folders, true);
-    if (folders.count == 0) {
-        ml_error_set(error, "cannot make a folder for sockets in /tmp: %s", strerror(errno));
-        return ML_ENV_SYSTEM;
-    }
-    (void)snprintf(out_folder, COMMAND_FOLDER_BYTES, "%s", folders.paths[0]);
-    return ML_OK;
-}
-
 enum ml_status ml_socket_directory_open(
     struct ml_socket_directory *out_directory, struct ml_error_message *error
 ) {
     struct ml_socket_directory *directory = out_directory;
     *directory = (struct ml_socket_directory){.client_fd = -1, .command_fd = -1, .owner = getpid()};
-    char folder[COMMAND_FOLDER_BYTES];
+    struct command_folders folders = {.count = 0};
     enum ml_status status = make_folder(directory, error);
     if (status == ML_OK) {
         status = listen_at(
@@ -321,7 +308,11 @@ enum ml_status ml_socket_directory_open(
         status = ML_ENV_SYSTEM;
     }
     if (status == ML_OK) {
-        status = command_folder(folder, error);
+        find_folders(&folders, true);
+    }
+    if (status == ML_OK && folders.count == 0) {
+        ml_error_set(error, "cannot make a folder for sockets in /tmp: %s", strerror(errno));
+        status = ML_ENV_SYSTEM;
     }
     if (status == ML_OK) {
         struct timespec now;
@@ -333,11 +324,13 @@ enum ml_status ml_socket_directory_open(
             directory->command_path,
             sizeof(directory->command_path),
             "%s/%016llu-%d" COMMAND_SUFFIX,
-            folder,
+            folders.paths[0],
             started_us,
             (int)getpid()
         );
-        status = listen_at(folder, directory->command_path, 0600, &directory->command_fd, error);
+        status = listen_at(
+            folders.paths[0], directory->command_path, 0600, &directory->command_fd, error
+        );
     }
     if (status != ML_OK) {
         ml_socket_directory_close(directory);

@@ -21,28 +21,24 @@ enum ml_member_state ml_member_next(enum ml_member_state state, enum ml_member_e
     return (enum ml_member_state)next_state[state][event];
 }
 
+static const struct {
+    const char *name;
+    enum memlog_service_process_state told;
+} states[ML_MEMBER_STATE_COUNT] = {
+    [ML_MEMBER_DEAD] = {"dead", MEMLOG_SERVICE_PROCESS_STATE_EXITED},
+    [ML_MEMBER_RUNNING] = {"running", MEMLOG_SERVICE_PROCESS_STATE_RUNNING},
+    [ML_MEMBER_EXITED] = {"exited", MEMLOG_SERVICE_PROCESS_STATE_EXITED},
+    [ML_MEMBER_KILLED] = {"killed", MEMLOG_SERVICE_PROCESS_STATE_KILLED},
+    [ML_MEMBER_REPLACED] = {"replaced", MEMLOG_SERVICE_PROCESS_STATE_REPLACED},
+    [ML_MEMBER_KILLED_TOLD] = {"killed", MEMLOG_SERVICE_PROCESS_STATE_KILLED},
+};
+
 const char *ml_member_state_name(enum ml_member_state state) {
-    static const char *const names[ML_MEMBER_STATE_COUNT] = {
-        [ML_MEMBER_DEAD] = "dead",
-        [ML_MEMBER_RUNNING] = "running",
-        [ML_MEMBER_EXITED] = "exited",
-        [ML_MEMBER_KILLED] = "killed",
-        [ML_MEMBER_REPLACED] = "replaced",
-        [ML_MEMBER_KILLED_TOLD] = "killed",
-    };
-    return (unsigned)state < ML_MEMBER_STATE_COUNT ? names[state] : "?";
+    return (unsigned)state < ML_MEMBER_STATE_COUNT ? states[state].name : "?";
 }
 
 enum memlog_service_process_state ml_member_state_told(enum ml_member_state state) {
-    static const enum memlog_service_process_state told[ML_MEMBER_STATE_COUNT] = {
-        [ML_MEMBER_DEAD] = MEMLOG_SERVICE_PROCESS_STATE_EXITED,
-        [ML_MEMBER_RUNNING] = MEMLOG_SERVICE_PROCESS_STATE_RUNNING,
-        [ML_MEMBER_EXITED] = MEMLOG_SERVICE_PROCESS_STATE_EXITED,
-        [ML_MEMBER_KILLED] = MEMLOG_SERVICE_PROCESS_STATE_KILLED,
-        [ML_MEMBER_REPLACED] = MEMLOG_SERVICE_PROCESS_STATE_REPLACED,
-        [ML_MEMBER_KILLED_TOLD] = MEMLOG_SERVICE_PROCESS_STATE_KILLED,
-    };
-    return told[state];
+    return states[state].told;
 }
 
 void ml_members_init(struct ml_members *members, void *context) {
