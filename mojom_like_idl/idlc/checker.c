@@ -162,7 +162,7 @@ static void check_type(struct checker *c, struct type *type) {
 }
 
 static void check_attributes(struct checker *c, struct field *field, uint64_t version_before) {
-    if (field->is_unsealed) {
+    if (field->unsealed_place.line != 0) {
         if (field->type->kind != TYPE_HANDLE || field->type->handle != HANDLE_MEMFD) {
             source_error(
                 c->source, field->unsealed_place, "expected [Unsealed] before a handle<memfd> only"

@@ -31,11 +31,8 @@ static void emit_comment_text(struct emitter *e, const char *text, size_t count_
     }
 }
 
-void emit_comment(struct emitter *e, const char *indent, const char *text) {
-    if (text == NULL) {
-        return;
-    }
-    emit(e, "%s/* ", indent);
+/* The lines of a comment that is begun, and its end. */
+static void emit_comment_lines(struct emitter *e, const char *indent, const char *text) {
     for (;;) {
         const size_t line_bytes = strcspn(text, "\n");
         emit_comment_text(e, text, line_bytes);
@@ -49,6 +46,13 @@ void emit_comment(struct emitter *e, const char *indent, const char *text) {
     emit(e, " */\n");
 }
 
+void emit_comment(struct emitter *e, const char *indent, const char *text) {
+    if (text != NULL) {
+        emit(e, "%s/* ", indent);
+        emit_comment_lines(e, indent, text);
+    }
+}
+
 void emit_banner(struct emitter *e) {
     emit(
         e,
@@ -56,21 +60,11 @@ void emit_banner(struct emitter *e) {
         e->source->name,
         IDLC_VERSION
     );
-    if (e->contract->remark.above != NULL) {
-        emit(e, "\n *\n");
-        const char *text = e->contract->remark.above;
-        while (*text != 0) {
-            const size_t line_bytes = strcspn(text, "\n");
-            emit(e, line_bytes == 0 ? " *" : " * ");
-            emit_comment_text(e, text, line_bytes);
-            text += line_bytes;
-            if (*text == '\n') {
-                emit(e, "\n");
-                text++;
-            }
-        }
+    const char *text = e->contract->remark.above;
+    if (text != NULL) {
+        emit(e, "\n *\n *%s", *text == '\n' ? "" : " ");
     }
-    emit(e, " */\n");
+    emit_comment_lines(e, "", text != NULL ? text : "");
 }
 
 static const struct claimed_name *find_claim(const struct emitter *e, const char *name) {

@@ -12,13 +12,6 @@ struct parser {
 /* Bounds the recursion of parser, checker and walkers; deeper types are unreadable anyway. */
 enum { TYPE_DEPTH_MAX = 8 };
 
-/* What may stand in [ ] before a field. */
-struct attributes {
-    uint64_t min_version;
-    struct place min_version_place; /* line 0: not given */
-    struct place unsealed_place;
-};
-
 static const struct token *peek(const struct parser *p) {
     return &p->words.tokens[p->at];
 }
@@ -226,35 +219,30 @@ static struct type *parse_type(struct parser *p) {
     return type;
 }
 
-static struct attributes parse_attributes(struct parser *p) {
-    struct attributes attributes = {0};
+/* What may stand in [ ] before a field. */
+static void parse_attributes(struct parser *p, struct field *field) {
     if (!skip(p, "[")) {
-        return attributes;
+        return;
     }
     do {
         const struct place place = peek(p)->place;
         if (skip(p, "MinVersion")) {
-            attributes.min_version_place = place;
+            field->min_version_place = place;
             expect(p, "=", "after MinVersion");
-            attributes.min_version = expect_integer(p, "a version");
+            field->min_version = expect_integer(p, "a version");
         } else if (skip(p, "Unsealed")) {
-            attributes.unsealed_place = place;
+            field->unsealed_place = place;
         } else {
             fail(p, "'MinVersion' or 'Unsealed'");
         }
     } while (skip(p, ","));
     expect(p, "]", "after the attributes");
-    return attributes;
 }
 
 static struct field *parse_field(struct parser *p) {
     struct field *field = pool_take(p->source->pool, sizeof(*field));
     field->remark.above = comment_above(p);
-    const struct attributes attributes = parse_attributes(p);
-    field->min_version = attributes.min_version;
-    field->min_version_place = attributes.min_version_place;
-    field->is_unsealed = attributes.unsealed_place.line != 0;
-    field->unsealed_place = attributes.unsealed_place;
+    parse_attributes(p, field);
     field->type = parse_type(p);
     field->place = peek(p)->place;
     field->name = expect_name(p, "a field name");

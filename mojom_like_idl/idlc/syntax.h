@@ -60,9 +60,8 @@ struct field {
     struct type *type;
     uint64_t number; /* union: the tag */
     uint64_t min_version;
-    struct place min_version_place;
-    bool is_unsealed;
-    struct place unsealed_place;
+    struct place min_version_place; /* line 0: not given */
+    struct place unsealed_place;    /* likewise */
 };
 
 struct enum_value {

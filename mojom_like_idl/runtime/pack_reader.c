@@ -115,7 +115,8 @@ static enum ml_status read_number(struct ml_reader *r, uint64_t *out_value, bool
     return ML_OK;
 }
 
-enum ml_status ml_pack_reader_uint(struct ml_reader *r, uint64_t *out_value) {
+/* A whole number that the wanted type can hold; two's complement. */
+static enum ml_status read_whole(struct ml_reader *r, bool is_signed, uint64_t *out_value) {
     struct ml_reader at = *r;
     uint64_t value = 0;
     bool is_negative = false;
@@ -123,7 +124,7 @@ enum ml_status ml_pack_reader_uint(struct ml_reader *r, uint64_t *out_value) {
     if (status != ML_OK) {
         return status;
     }
-    if (is_negative) {
+    if (is_signed ? !is_negative && value > INT64_MAX : is_negative) {
         return ML_PEER_RANGE;
     }
     *r = at;
@@ -131,20 +132,12 @@ enum ml_status ml_pack_reader_uint(struct ml_reader *r, uint64_t *out_value) {
     return ML_OK;
 }
 
+enum ml_status ml_pack_reader_uint(struct ml_reader *r, uint64_t *out_value) {
+    return read_whole(r, false, out_value);
+}
+
 enum ml_status ml_pack_reader_int(struct ml_reader *r, int64_t *out_value) {
-    struct ml_reader at = *r;
-    uint64_t value = 0;
-    bool is_negative = false;
-    const enum ml_status status = read_number(&at, &value, &is_negative);
-    if (status != ML_OK) {
-        return status;
-    }
-    if (!is_negative && value > INT64_MAX) {
-        return ML_PEER_RANGE;
-    }
-    *r = at;
-    *out_value = (int64_t)value;
-    return ML_OK;
+    return read_whole(r, true, (uint64_t *)out_value);
 }
 
 /* `width_bytes` bits of a number behind `tag`. */
