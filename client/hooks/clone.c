@@ -50,7 +50,7 @@ static long call_seccomp(long number, long operation, long flags, const void *gi
     if (taken && operation == SECCOMP_SET_MODE_FILTER) {
         ml_seccomp_probe_filter(given);
     } else if (result == 0 && operation == SECCOMP_SET_MODE_STRICT) {
-        ml_seccomp_probe_strict();
+        ml_seccomp_probe_closed();
     }
     return result;
 }

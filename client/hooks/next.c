@@ -79,28 +79,23 @@ struct ml_next ml_next = {
     .memalign = boot_memalign,
 };
 
-/* A function pointer out of an object pointer, the way POSIX blesses. */
-static void find(void *out_function, const char *name) {
-    *(void **)out_function = ml_symbol_next(name).address;
-}
-
 void ml_next_resolve(void) {
     /* These four at once, and malloc last: a resolver of an indirect function may allocate. */
     struct ml_next found = {0};
-    find(&found.malloc, "malloc");
-    find(&found.free, "free");
-    find(&found.calloc, "calloc");
-    find(&found.realloc, "realloc");
+    ml_symbol_next_function(&found.malloc, "malloc");
+    ml_symbol_next_function(&found.free, "free");
+    ml_symbol_next_function(&found.calloc, "calloc");
+    ml_symbol_next_function(&found.realloc, "realloc");
     ml_next.calloc = found.calloc;
     ml_next.realloc = found.realloc;
     ml_next.free = found.free;
     ml_next.malloc = found.malloc;
-    find(&ml_next.posix_memalign, "posix_memalign");
-    find(&ml_next.aligned_alloc, "aligned_alloc");
-    find(&ml_next.memalign, "memalign");
-    find(&ml_next.valloc, "valloc");
-    find(&ml_next.pvalloc, "pvalloc");
-    find(&ml_next.reallocarray, "reallocarray");
-    find(&ml_next.free_sized, "free_sized");
-    find(&ml_next.free_aligned_sized, "free_aligned_sized");
+    ml_symbol_next_function(&ml_next.posix_memalign, "posix_memalign");
+    ml_symbol_next_function(&ml_next.aligned_alloc, "aligned_alloc");
+    ml_symbol_next_function(&ml_next.memalign, "memalign");
+    ml_symbol_next_function(&ml_next.valloc, "valloc");
+    ml_symbol_next_function(&ml_next.pvalloc, "pvalloc");
+    ml_symbol_next_function(&ml_next.reallocarray, "reallocarray");
+    ml_symbol_next_function(&ml_next.free_sized, "free_sized");
+    ml_symbol_next_function(&ml_next.free_aligned_sized, "free_aligned_sized");
 }

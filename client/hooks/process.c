@@ -82,10 +82,10 @@ static int call_prctl(int operation, const unsigned long given[4]) {
         if (given[0] == SECCOMP_MODE_FILTER) {
             ml_seccomp_probe_filter((const struct sock_fprog *)given[1]);
         } else {
-            ml_seccomp_probe_strict();
+            ml_seccomp_probe_closed();
         }
     } else if (operation == PR_SET_SYSCALL_USER_DISPATCH && result == 0 && given[0] != PR_SYS_DISPATCH_OFF) {
-        ml_seccomp_probe_dispatched();
+        ml_seccomp_probe_closed();
     }
     return result;
 }

@@ -385,8 +385,7 @@ static void has_seen(struct ml_thread *thread, uint32_t control) {
  * It was produced (whose lane says so does not matter), and there is no pipe for it. */
 static void close_for_good(void) {
     struct ml_staging_header *header = ml_process_staging_header();
-    struct ml_staging_lane *first =
-        (struct ml_staging_lane *)(void *)(ml_process.staging + ML_STAGING_LANES_OFFSET);
+    struct ml_staging_lane *first = ml_process_staging_lane(ml_process.staging, 0);
     (void)__atomic_fetch_add(&first->produced, 1, __ATOMIC_RELAXED);
     (void)__atomic_fetch_add(&header->lost_no_pipe, 1, __ATOMIC_RELAXED);
     ml_process_off();

@@ -84,20 +84,19 @@ void ml_seccomp_probe_before(void) {
     ml_arena_stock();
 }
 
-void ml_seccomp_probe_strict(void) {
+void ml_seccomp_probe_closed(void) {
     if (ml_process.connected) {
         close_down();
     }
 }
 
-void ml_seccomp_probe_dispatched(void) {
-    if (ml_process.connected) {
-        close_down();
-    }
-}
-
-/* What forked children and other programs need to come to the host. */
-static uint32_t around_others(const struct sock_fprog *program, uint64_t fd, uint64_t socket_fd) {
+/* What the client can do without: of each, what is not let through. */
+static uint32_t filters_of(const struct sock_fprog *program, uint64_t fd, uint64_t socket_fd) {
+    const struct own_call name[] = {{SYS_prctl, {PR_GET_NAME}}};
+    const struct own_call pid[] = {{SYS_getpid, {0}}};
+    const struct own_call limits[] = {
+        {SYS_prlimit64, {0, RLIMIT_AS}}, {SYS_prlimit64, {0, RLIMIT_DATA}}};
+    /* What forked children and other programs need to come to the host. */
     const struct own_call of_handshake[] = {
         {SYS_socket, {UNIX_FAMILY, SEQPACKET | O_CLOEXEC}},
         {SYS_connect, {socket_fd}},
@@ -129,12 +128,21 @@ static uint32_t around_others(const struct sock_fprog *program, uint64_t fd, uin
      * constructor. */
     const struct own_call of_exec_preload[] = {
         {SYS_fgetxattr, {fd}}, {SYS_readlink, {0}}, {SYS_pwritev2, {fd, 0, 1}}};
-    uint32_t filters = 0;
-    if (!are_let_through(program, of_handshake, COUNT_OF(of_handshake))) {
-        filters |= ML_FILTERS_NO_HOST;
-    }
-    if (!are_let_through(program, of_exec_preload, COUNT_OF(of_exec_preload))) {
-        filters |= ML_FILTERS_NO_PRELOAD;
+    const struct {
+        const struct own_call *calls;
+        size_t count;
+        uint32_t filter; /* where one of them is not let through */
+    } needs[] = {
+        {name, COUNT_OF(name), ML_FILTERS_NO_NAME},
+        {pid, COUNT_OF(pid), ML_FILTERS_NO_PID},
+        {limits, COUNT_OF(limits), ML_FILTERS_NO_LIMITS},
+        {of_handshake, COUNT_OF(of_handshake), ML_FILTERS_NO_HOST},
+        {of_exec_preload, COUNT_OF(of_exec_preload), ML_FILTERS_NO_PRELOAD}};
+    uint32_t filters = grows(program) ? 0 : ML_FILTERS_NO_GROWTH;
+    for (size_t i = 0; i < COUNT_OF(needs); i++) {
+        if (!are_let_through(program, needs[i].calls, needs[i].count)) {
+            filters |= needs[i].filter;
+        }
     }
     return filters;
 }
@@ -158,10 +166,6 @@ void ml_seccomp_probe_filter(const struct sock_fprog *program) {
         {SYS_rt_sigtimedwait, {0}}};
     const struct own_call without_sigpipe = {SYS_pwritev2, {fd, 0, 1}};
     const struct own_call fill = {SYS_ioctl, {fd, FIONREAD}};
-    const struct own_call name = {SYS_prctl, {PR_GET_NAME}};
-    const struct own_call pid = {SYS_getpid, {0}};
-    const struct own_call limits[] = {
-        {SYS_prlimit64, {0, RLIMIT_AS}}, {SYS_prlimit64, {0, RLIMIT_DATA}}};
     if (!ml_process.connected || program == NULL) {
         return;
     }
@@ -175,17 +179,5 @@ void ml_seccomp_probe_filter(const struct sock_fprog *program) {
         close_down();
         return;
     }
-    if (!is_let_through(program, &name)) {
-        ml_process.filters |= ML_FILTERS_NO_NAME;
-    }
-    if (!is_let_through(program, &pid)) {
-        ml_process.filters |= ML_FILTERS_NO_PID;
-    }
-    if (!grows(program)) {
-        ml_process.filters |= ML_FILTERS_NO_GROWTH;
-    }
-    if (!are_let_through(program, limits, COUNT_OF(limits))) {
-        ml_process.filters |= ML_FILTERS_NO_LIMITS;
-    }
-    ml_process.filters |= around_others(program, fd, socket_fd);
+    ml_process.filters |= filters_of(program, fd, socket_fd);
 }

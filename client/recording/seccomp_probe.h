@@ -19,11 +19,9 @@ void ml_seccomp_probe_before(void);
 /* The kernel has taken this filter, for this thread or for all. */
 void ml_seccomp_probe_filter(const struct sock_fprog *program);
 
-/* The kernel permits read, write and the end from now on, and kills for the rest. */
-void ml_seccomp_probe_strict(void);
-
-/* The kernel hands the system calls of this thread to a handler of the program's. */
-void ml_seccomp_probe_dispatched(void);
+/* No call of ours is let through from now on. The kernel kills for all but read, write and the end
+ * (strict mode), or hands the calls of this thread to a handler of the program's. */
+void ml_seccomp_probe_closed(void);
 
 /* What syscall(2) is asked for by the number of prctl, and that puts up a filter: as prctl does
  * (client/hooks/process.c). */

@@ -405,7 +405,6 @@ bool ml_handshake_forked(
     struct ml_handshake handshake = {
         .pipe_fd = -1, .staging_fd = -1, .control_fd = -1, .lease_fd = -1};
     handshake.params.staging_slots = slots;
-    handshake.params.stack_mode = (enum memlog_client_stack_mode)control->stack_mode;
     const bool made = make_own(slots, control, pipe_fds, &handshake);
     const bool sent =
         made && send_forked(socket_fd, patient, fork_serial, pipe_fds[0], title, &handshake);

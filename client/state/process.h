@@ -246,6 +246,12 @@ static inline struct ml_staging_header *ml_process_staging_header(void) {
     return (struct ml_staging_header *)(void *)ml_process.staging;
 }
 
+/* The header of that lane in a staging. */
+static inline struct ml_staging_lane *ml_process_staging_lane(uint8_t *staging, uint32_t index) {
+    void *headers = staging + ML_STAGING_LANES_OFFSET;
+    return (struct ml_staging_lane *)headers + index;
+}
+
 /* A message that the host did not take is counted where the service sees it: in a forked child that
  * has no staging yet, that is its parent's. */
 static inline void ml_process_lost_message(void) {

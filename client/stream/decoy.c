@@ -44,11 +44,6 @@ bool ml_decoy_is(const struct ml_lane *lane) {
     return lane == decoys[0] || lane == decoys[1];
 }
 
-static struct ml_staging_lane *header_of(uint32_t which) {
-    uint8_t *headers = old_staging + ML_STAGING_LANES_OFFSET;
-    return (struct ml_staging_lane *)(void *)headers + which;
-}
-
 void ml_decoy_rewind(struct ml_lane *lane) {
     uint8_t *frame = old_staging + ml_staging_slot_offset(0, 0, old_slots);
     lane->start = frame + ML_FRAME_HEADER_BYTES;
@@ -67,7 +62,7 @@ static void set(uint32_t which, struct ml_lane *lane) {
         *lane = saved;
         lane->second = ML_LANE_DECOY;
     } else if (lane != NULL) {
-        lane->header = header_of(which);
+        lane->header = ml_process_staging_lane(old_staging, which);
         lane->second = ML_LANE_DECOY;
         ml_decoy_rewind(lane);
     }

@@ -4,12 +4,6 @@
 #include "client/stream/arena.h"
 #include "client/stream/decoy.h"
 
-static struct ml_staging_lane *shared_header(uint32_t index) {
-    return (struct ml_staging_lane
-                *)(void
-                       *)(ml_process.staging + ML_STAGING_LANES_OFFSET + (uint64_t)index * ML_STAGING_LANE_BYTES);
-}
-
 /* A lane's name in the stack of free ones, and the lane; never 0. */
 static uint32_t name_of(const struct ml_lane *lane) {
     const uint8_t *arena = ml_process.memory.arena.start;
@@ -61,7 +55,7 @@ static struct ml_lane *first_use(void) {
         atomic_store_explicit(&page->stamps, ML_STAMPS_SEVERAL, memory_order_release);
     }
     lane->index = index;
-    lane->header = shared_header(index);
+    lane->header = ml_process_staging_lane(ml_process.staging, index);
     ml_lease_init(&lane->lease, index);
     _Atomic uint32_t *used = (_Atomic uint32_t *)&ml_process_staging_header()->lanes_used;
     uint32_t seen = atomic_load_explicit(used, memory_order_relaxed);

@@ -258,6 +258,10 @@ struct ml_loaded_symbol ml_symbol_next(const char *name) {
     return search.found;
 }
 
+void ml_symbol_next_function(void *out_function, const char *name) {
+    *(void **)out_function = ml_symbol_next(name).address;
+}
+
 bool ml_symbol_is_defined(const char *name) {
     const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
     const uint32_t hash = gnu_hash_of(name);

@@ -27,6 +27,9 @@ void ml_symbols_keep(bool on);
  * Context: the constructor, or whatever runs before it: one thread. */
 struct ml_loaded_symbol ml_symbol_next(const char *name);
 
+/* The same, into a function pointer; NULL: there is none. */
+void ml_symbol_next_function(void *out_function, const char *name);
+
 /* Whether an object of the process, but for this one, exports a definition of that name. Looks at
  * the start of a program alone, and sees nothing where the client is linked in without -pie.
  *
