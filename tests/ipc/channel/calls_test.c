@@ -10,6 +10,7 @@
 
 #include "ipc/channel/channel.h"
 #include "tests/mojom_like_idl/golden/example_mojom.h"
+#include "tests/suite.h"
 
 /* Two channels without a loop: `far` serves what `near` asks. */
 static struct ml_channel *near;
@@ -207,7 +208,6 @@ START_TEST(descriptors_of_a_late_reply_are_closed) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("channel_calls");
     TCase *tcase = tcase_create("channel_calls");
     tcase_add_checked_fixture(tcase, join, part);
     tcase_add_test(tcase, nothing_to_receive_is_said_after_the_time_given);
@@ -218,10 +218,5 @@ int main(void) {
     tcase_add_test(tcase, a_freed_channel_answers_its_calls);
     tcase_add_test(tcase, a_reply_may_free_the_channel_that_brought_it);
     tcase_add_test(tcase, descriptors_of_a_late_reply_are_closed);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("channel_calls", tcase);
 }

@@ -15,6 +15,7 @@
 #include "mojom_like_idl/contracts/heap_client_mojom.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
+#include "tests/suite.h"
 
 /* A host channel and a service channel, joined, on one loop. */
 struct fixture {
@@ -354,8 +355,7 @@ START_TEST(only_a_seqpacket_socket_will_do) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *s = suite_create("channel");
+int main(void) {
     TCase *good = tcase_create("channel");
     tcase_add_checked_fixture(good, join, part);
     tcase_add_test(good, a_call_is_answered_and_the_kernel_tells_who_called);
@@ -369,14 +369,5 @@ static Suite *suite(void) {
     tcase_add_test(good, a_hang_up_answers_all_calls);
     tcase_add_test(good, a_channel_may_be_freed_by_its_own_callback);
     tcase_add_test(good, only_a_seqpacket_socket_will_do);
-    suite_add_tcase(s, good);
-    return s;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("channel", good);
 }

@@ -10,6 +10,7 @@
 
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
+#include "tests/suite.h"
 
 struct fixture {
     struct ml_channel *service;
@@ -332,7 +333,6 @@ START_TEST(every_short_packet_is_refused) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("channel_hostile");
     TCase *tcase = tcase_create("channel_hostile");
     tcase_add_checked_fixture(tcase, join, part);
     tcase_add_test(tcase, surplus_descriptors_are_refused_and_closed);
@@ -351,10 +351,5 @@ int main(void) {
     tcase_add_loop_test(tcase, packets_that_do_not_continue_their_message_are_refused, 0, 3);
     tcase_add_test(tcase, packets_of_another_process_do_not_continue_a_message);
     tcase_add_loop_test(tcase, every_short_packet_is_refused, 0, 26);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("channel_hostile", tcase);
 }

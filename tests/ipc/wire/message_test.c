@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { SHARE_MAX_BYTES = ML_PACKET_MAX_BYTES - ML_PACKET_HEADER_BYTES };
 
 static uint8_t packet[ML_PACKET_MAX_BYTES + 1];
@@ -115,7 +117,6 @@ START_TEST(methods_are_found_by_number) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("message");
     TCase *tcase = tcase_create("message");
     tcase_add_test(tcase, a_header_has_sixteen_bytes_as_specified);
     tcase_add_test(tcase, each_wrong_byte_has_its_status);
@@ -123,10 +124,5 @@ int main(void) {
     tcase_add_test(tcase, a_packet_brings_a_share);
     tcase_add_test(tcase, a_share_fits_flags_and_total);
     tcase_add_test(tcase, methods_are_found_by_number);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("message", tcase);
 }

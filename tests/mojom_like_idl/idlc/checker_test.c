@@ -3,6 +3,7 @@
 #include <check.h>
 
 #include "mojom_like_idl/idlc/parser.h"
+#include "tests/suite.h"
 
 static struct pool pool;
 static struct source source;
@@ -144,16 +145,10 @@ START_TEST(what_has_no_meaning_is_refused_with_its_place) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("checker");
     TCase *tcase = tcase_create("checker");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, sizes_on_the_wire_are_upper_bounds);
     tcase_add_test(tcase, a_limit_may_be_a_const);
     tcase_add_test(tcase, what_has_no_meaning_is_refused_with_its_place);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("checker", tcase);
 }

@@ -5,6 +5,7 @@
 #include <check.h>
 
 #include "tests/mojom_like_idl/compile.h"
+#include "tests/suite.h"
 
 static struct pool pool;
 
@@ -64,16 +65,10 @@ START_TEST(two_names_that_become_one_in_c_are_refused) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("emit");
     TCase *tcase = tcase_create("emit");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, the_golden_contract_gives_the_golden_output);
     tcase_add_test(tcase, an_output_names_its_input_and_forbids_editing);
     tcase_add_test(tcase, two_names_that_become_one_in_c_are_refused);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("emit", tcase);
 }

@@ -1,4 +1,5 @@
 #include "mojom_like_idl/idlc/lexer.h"
+#include "tests/suite.h"
 
 #include <string.h>
 
@@ -99,17 +100,11 @@ START_TEST(bad_words_are_named_with_their_place) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("lexer");
     TCase *tcase = tcase_create("lexer");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, words_know_their_kind_and_place);
     tcase_add_test(tcase, comments_are_kept_by_line);
     tcase_add_test(tcase, the_highest_number_is_read);
     tcase_add_test(tcase, bad_words_are_named_with_their_place);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("lexer", tcase);
 }

@@ -1,4 +1,5 @@
 #include "mojom_like_idl/idlc/names.h"
+#include "tests/suite.h"
 
 #include <check.h>
 
@@ -58,15 +59,9 @@ START_TEST(each_kind_of_name_has_one_spelling) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("names");
     TCase *tcase = tcase_create("names");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, words_are_parted_where_a_reader_parts_them);
     tcase_add_test(tcase, each_kind_of_name_has_one_spelling);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("names", tcase);
 }

@@ -1,4 +1,5 @@
 #include "mojom_like_idl/idlc/parser.h"
+#include "tests/suite.h"
 
 #include <check.h>
 
@@ -176,7 +177,6 @@ START_TEST(every_beginning_of_a_contract_is_refused_or_whole) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("parser");
     TCase *tcase = tcase_create("parser");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, comments_find_what_they_are_about);
@@ -184,10 +184,5 @@ int main(void) {
     tcase_add_test(tcase, enum_values_count_on);
     tcase_add_test(tcase, what_was_expected_is_named_with_its_place);
     tcase_add_test(tcase, every_beginning_of_a_contract_is_refused_or_whole);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("parser", tcase);
 }

@@ -15,6 +15,7 @@
 #include "tests/mojom_like_idl/oracle.h"
 #include "tests/mojom_like_idl/samples.h"
 #include "tests/mojom_like_idl/values.h"
+#include "tests/suite.h"
 
 static struct pool pool;
 
@@ -568,7 +569,6 @@ START_TEST(a_packet_is_taken_only_as_what_it_is) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("codec");
     TCase *tcase = tcase_create("codec");
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
@@ -590,10 +590,5 @@ int main(void) {
     tcase_add_test(tcase, what_the_contract_does_not_permit_is_not_encoded);
     tcase_add_test(tcase, the_promised_sizes_hold_the_longest_message);
     tcase_add_test(tcase, a_packet_is_taken_only_as_what_it_is);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("codec", tcase);
 }

@@ -1,4 +1,5 @@
 #include "mojom_like_idl/runtime/pack_reader.h"
+#include "tests/suite.h"
 
 #include <math.h>
 #include <string.h>
@@ -213,7 +214,6 @@ START_TEST(a_count_is_no_more_than_the_bytes_that_follow) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("pack_reader");
     TCase *tcase = tcase_create("pack_reader");
     tcase_add_test(tcase, whole_numbers_have_one_form);
     tcase_add_test(tcase, numbers_below_zero_are_not_unsigned);
@@ -222,10 +222,5 @@ int main(void) {
     tcase_add_test(tcase, fractions_keep_their_width_and_are_numbers);
     tcase_add_test(tcase, lengths_have_one_form_and_a_limit);
     tcase_add_test(tcase, a_count_is_no_more_than_the_bytes_that_follow);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite("pack_reader", tcase);
 }
