@@ -12,9 +12,9 @@ void ml_check_want(uint32_t every) {
     ml_process.check_every = every;
 }
 
-/* Open libunwind at the first stack on which it can be; true from the next one on. It allocates: as
- * the next allocator's business, which is not recorded. But such calls are looked at for signal
- * handlers, by a walk that takes the place of the stack in hand. */
+/* Open libunwind at the first stack that permits it; true from the next stack on. Opening
+ * allocates, which is not recorded: the phase says that the next allocator is at work. To find
+ * signal handlers, such a call is walked, and that walk overwrites the present stack. */
 static bool is_open(struct ml_thread *thread, const struct ml_lane *lane) {
     uint32_t state = atomic_load_explicit(&check_state, memory_order_acquire);
     if (state != CHECK_WANTED) {

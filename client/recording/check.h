@@ -1,21 +1,22 @@
 /* The check mode, between the hook and libunwind. Room: client (private). Context: inside a hook,
  * on its lane.
  *
- * One rule: off, it costs nothing where the stack is the expected one, else one load of a word that
- * never changes (ml_process.check_every). */
+ * One rule: when it is off, a stack that the memo expects costs nothing. Any other costs one load
+ * of ml_process.check_every, which never changes. */
 #ifndef MEMLOG_CLIENT_RECORDING_CHECK_H
 #define MEMLOG_CLIENT_RECORDING_CHECK_H
 
 #include "client/stream/lane.h"
 #include "client/unwind/unwind.h"
 
-/* The host wants stacks checked. libunwind is opened later, at the first stack on which it can be
- * (ml_unwind_checker_may_open). Without it on the machine nothing is checked, and the report says 0
+/* Check every Nth stack of a lane from now on. libunwind is opened at the first stack that permits
+ * it (ml_unwind_checker_may_open). Without libunwind nothing is checked, and the report says 0
  * stacks. */
 void ml_check_want(uint32_t every);
 
-/* Compare the stack just walked, when it is its turn; counted in the staging header, as is each
- * stack for which the memo had another path than the walk (`memo_agrees`). */
+/* Compare the stack just walked with libunwind's, if it is its turn. The staging header counts
+ * comparisons and differences. A stack for which the memo's path is not the walk's (not
+ * `memo_agrees`) counts as a difference too. */
 void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry, bool memo_agrees);
 
 #endif

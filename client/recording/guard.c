@@ -19,7 +19,7 @@ static bool on_alternate_stack(uintptr_t frame, bool *out_frame_too) {
 
 /* What the guard that a hook finds set stands for. */
 enum guard {
-    GUARD_STALE,  /* nobody: who set it has left by siglongjmp, or was a vfork child that died */
+    GUARD_STALE,  /* nothing: its hook was left by siglongjmp, or was of a vfork child that died */
     GUARD_SIGNAL, /* a hook that a signal handler interrupted */
     GUARD_NEAR    /* a hook further out on the same stack */
 };
@@ -34,7 +34,7 @@ static enum guard guard_of(const struct ml_thread *thread, uintptr_t frame) {
     return frame >= thread->hook_frame ? GUARD_STALE : GUARD_NEAR;
 }
 
-/* What a stale guard left half done. */
+/* Repair what the hook of a stale guard has left half done. */
 static void repair(struct ml_thread *thread) {
     struct ml_lane *lane = thread->phase == ML_PHASE_SECOND ? thread->second : thread->lane;
     if (thread->phase != ML_PHASE_NEXT && lane != NULL &&
@@ -71,8 +71,8 @@ static struct ml_hook enter_second(struct ml_thread *thread, uintptr_t frame) {
     return hook;
 }
 
-/* A call that comes while the next allocator is at work. The lane is at rest then, and a handler
- * that comes while it is looked at finds it at work. */
+/* A call that comes while the next allocator is at work. The lane is at rest then, so the walk may
+ * use it. A handler that interrupts the walk finds the lane busy. */
 static enum ml_nested look_at_nested(struct ml_thread *thread, uintptr_t frame) {
     if (thread->lane == NULL || thread->generation != ml_process.generation ||
         ml_process_state() != ML_GATE_RECORDING) {
@@ -85,8 +85,8 @@ static enum ml_nested look_at_nested(struct ml_thread *thread, uintptr_t frame) 
     return what;
 }
 
-/* The thread samples, and neither host nor pipe have said anything new since it last looked: both
- * stir the gate or the control page's generation when they do. */
+/* Whether the thread samples, and neither host nor pipe has changed the interval since its last
+ * look. A change moves the gate or the control page's generation. */
 static bool may_sample(const struct ml_thread *thread) {
     return thread->sampling_gate ==
                atomic_load_explicit(&ml_process.gate_page->gate, memory_order_relaxed) &&
@@ -101,7 +101,7 @@ struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
         return (struct ml_hook){.lane = NULL, .plain = true};
     }
     if (abandoned) {
-        ml_lifecycle_after_fork_in_child(); /* of a fork that nobody told of */
+        ml_lifecycle_after_fork_in_child(); /* of a fork that no hook saw */
         const enum guard guard = guard_of(thread, frame);
         const bool asks = guard == GUARD_NEAR && thread->phase == ML_PHASE_NEXT;
         const enum ml_nested nested = guard == GUARD_STALE ? ML_NESTED_NONE

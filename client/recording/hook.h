@@ -1,9 +1,9 @@
 /* Entering and leaving a hook. Room: client (private). Context: first and last lines of every
  * interposed allocator function.
  *
- * One rule: inside a hook nothing is called but the next allocator and our own code, which calls
- * none. What comes in nested is told apart by `phase`; a guard that nobody can still be behind
- * (siglongjmp left it, or a vfork child died in it) is found by its frame's address and dropped. */
+ * One rule: a hook calls the next allocator, and code of ours that calls no allocator. `phase`
+ * tells a nested call what it interrupts. A stale guard is recognized by its frame's address and
+ * dropped: its hook was left by siglongjmp, or with the death of a vfork child. */
 #ifndef MEMLOG_CLIENT_RECORDING_HOOK_H
 #define MEMLOG_CLIENT_RECORDING_HOOK_H
 
@@ -13,8 +13,8 @@
 /* On the hook's stack from enter to leave. */
 struct ml_hook {
     struct ml_lane *lane; /* where to record; NULL: do not */
-    bool plain;           /* entered the fast way: leaving is two stores */
-    bool give_back;       /* the lane is this event's alone */
+    bool plain;           /* entered by the fast path: leaving is two stores */
+    bool give_back;       /* the lane was taken for this event alone */
     uint32_t outer_phase;
     uintptr_t outer_frame;
 };
@@ -22,7 +22,8 @@ struct ml_hook {
 struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame);
 void ml_hook_leave_slow(struct ml_thread *thread, const struct ml_hook *hook);
 
-/* Whether `gate`, one of the thread's two, still holds, and the control page says nothing new. */
+/* Whether `gate`, a copy of the thread's, is the process's gate, and the control page has not
+ * changed. */
 static inline bool ml_hook_holds(const struct ml_thread *thread, uint64_t gate) {
     return ml_likely(
         gate == atomic_load_explicit(&ml_process.gate_page->gate, memory_order_relaxed) &&
@@ -30,14 +31,14 @@ static inline bool ml_hook_holds(const struct ml_thread *thread, uint64_t gate) 
     );
 }
 
-/* Whether nothing is recorded: then a call goes on by a jump, and enters no hook. */
+/* Whether nothing is recorded. Then a call is forwarded by a jump, without a guard. */
 static inline bool ml_hook_is_idle(const struct ml_thread *thread) {
     return ml_unlikely(thread->lane == NULL) && ml_hook_holds(thread, thread->idle_gate);
 }
 
-/* The fast way alone, for hooks that keep what is behind it in registers: false: not this time, and
- * nothing has happened. True: thread->lane is where to record; it is NULL only where a signal
- * handler has given it back between what is compared here and what is stored. */
+/* The fast path alone, for hooks that keep its state in registers. False: nothing has changed, take
+ * the slow path. True: record on thread->lane. That is NULL only if a signal handler gave it back
+ * between the comparison and the stores. */
 static inline bool ml_hook_enter_plain(struct ml_thread *thread, uintptr_t frame) {
     if (ml_unlikely(!ml_hook_holds(thread, thread->gate) || thread->phase != ML_PHASE_NONE)) {
         return false;
@@ -67,8 +68,8 @@ static inline void ml_hook_leave(struct ml_thread *thread, const struct ml_hook 
     ml_hook_leave_plain(thread);
 }
 
-/* From calling the next allocator to our own work on the lane; returns what ml_hook_calling puts
- * back. On the second lane the phase stays what it is. */
+/* Our own work on the lane begins. Returns the phase that ml_hook_calling restores. On the second
+ * lane the phase stays as it is. */
 static inline uint32_t ml_hook_recording(struct ml_thread *thread) {
     const uint32_t phase = thread->phase;
     if (ml_likely(phase == ML_PHASE_NEXT)) {

@@ -1,8 +1,7 @@
 /* What a hook that was entered records. Room: client (private). Context: between ml_hook_enter and
  * ml_hook_leave, with a lane.
  *
- * One rule: in exact mode a hook is entered the fast way, and everything here is in line for it;
- * whatever has to do with sampling comes from the slow way. */
+ * One rule: the fast path, inline here, is exact recording. Sampling takes the slow path. */
 #ifndef MEMLOG_CLIENT_RECORDING_HOOK_RECORD_H
 #define MEMLOG_CLIENT_RECORDING_HOOK_RECORD_H
 
@@ -10,14 +9,14 @@
 #include "client/recording/record.h"
 #include "client/recording/sampler.h"
 
-/* Before and behind a record of the fast way, between ml_hook_enter_plain and ml_hook_leave_plain.
+/* Before a record of the fast path, between ml_hook_enter_plain and ml_hook_leave_plain.
  */
 static inline void ml_hook_recorded(struct ml_thread *thread) {
     thread->phase = ML_PHASE_RECORD;
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* The block was recorded exactly: has the host begun to sample meanwhile? */
+/* Behind such a record. The host may have begun to sample meanwhile. */
 static inline void ml_hook_late(const struct ml_thread *thread, const void *block) {
     if (ml_unlikely(thread->control != ml_process_control_generation())) {
         ml_sampler_late(block);
@@ -42,11 +41,11 @@ static inline void ml_hook_alloc(
     ml_sampler_alloc(thread, hook->lane, entry, block, size_bytes);
 }
 
-/* What has been said of a block that goes. */
+/* What was recorded of a block's end. */
 enum ml_freed {
-    ML_FREED_UNSAID, /* nothing: it was never recorded, or nothing is */
+    ML_FREED_UNSAID, /* nothing: it was not recorded itself, or nothing is */
     ML_FREED_EXACT,
-    ML_FREED_SAMPLED /* and it has left the set */
+    ML_FREED_SAMPLED /* and the set has it no more */
 };
 
 /* The next allocator is about to get a block back, or (op ML_OP_RESIZE) to resize it. */

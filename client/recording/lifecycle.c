@@ -24,8 +24,8 @@ _Static_assert(
     "a page each"
 );
 
-/* By their first version, which libc.so.6 keeps: their newest is younger than many a container. An
- * older glibc has them in libpthread.so.0, and a program without that has no threads. */
+/* Bound to their first version, which libc.so.6 keeps: many containers lack the newest. An older
+ * glibc has them in libpthread.so.0. A program without that library has no threads. */
 __asm__(".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5");
 __asm__(".symver pthread_setspecific, pthread_setspecific@GLIBC_2.2.5");
 #pragma weak pthread_key_create
@@ -50,7 +50,7 @@ static uint32_t thread_id(void) {
 static void record_first(struct ml_lane *lane) {
     _Atomic uint32_t *begun = &ml_process.gate_page->profile;
     uint32_t seen = atomic_load_explicit(begun, memory_order_relaxed);
-    /* Of two threads one begins it; one that has slept through it all comes too late to. */
+    /* One of two threads begins the profile. A thread with an older profile begins none. */
     while ((int32_t)(lane->profile - seen) > 0) {
         if (atomic_compare_exchange_weak(begun, &seen, lane->profile)) {
             ml_record_start(lane, 0);
@@ -92,8 +92,8 @@ static void give_lanes(struct ml_thread *thread) {
     }
 }
 
-/* Destructors run in rounds; other keys' may allocate in each. The lanes go back in the last one,
- * and what this thread still frees behind it (its own stack cache, the allocator's) takes a lane
+/* Destructors run in rounds, and those of other keys may allocate in each. The lanes are given back
+ * in the last round. What the thread frees later (libc's and the allocator's caches) takes a lane
  * for each event. */
 static void thread_exits(void *value) {
     struct ml_thread *thread = &ml_thread;
@@ -143,7 +143,7 @@ static void close_memfds(const struct ml_handshake *handshake) {
     ml_sys_close(handshake->lease_fd);
 }
 
-/* A program's first mappings: the arena lies far from where the kernel has put the lease. */
+/* A program's first mappings. The arena lies far from where the kernel puts the lease. */
 static bool map_shared_parts(const struct ml_handshake *handshake) {
     const uint32_t slots = handshake->params.staging_slots;
     const uint8_t *control = map_page(handshake->control_fd, PROT_READ, NULL);
@@ -162,8 +162,8 @@ static bool map_shared_parts(const struct ml_handshake *handshake) {
     return true;
 }
 
-/* A forked child's, over its parent's; but what a decoy is left with stays where it is. The lease
- * is everybody's. */
+/* A forked child maps its own pages over its parent's. Staging that a decoy still uses stays. All
+ * processes share the lease. */
 static bool map_over_parents(const struct ml_handshake *handshake) {
     /* MAP_FIXED needs an address that is not const; the page itself is never written by us. */
     const uint8_t *control =
@@ -211,7 +211,7 @@ static bool adopt(struct ml_handshake *handshake, bool again) {
     ml_process.clock = ml_process.control->clock;
     const long pipe_bytes = ml_sys3(SYS_fcntl, handshake->pipe_fd, GET_PIPE_BYTES, 0);
     ml_process.pipe_bytes = pipe_bytes > 0 ? (uint64_t)pipe_bytes : PIPE_DEFAULT_BYTES;
-    if (!again) { /* a child keeps what its parent found, and what its parent's filters leave */
+    if (!again) { /* a child keeps its parent's answer: filters may have changed it */
         ml_process.no_sigpipe = ml_pipe_is_silent(handshake->pipe_fd);
     }
     atomic_store(&ml_process.pipe_fd, handshake->pipe_fd);
@@ -251,20 +251,20 @@ void ml_lifecycle_after_fork_in_child(void) {
         return;
     }
     if (phase == ML_PHASE_NONE) {
-        /* A hook that was about to be entered, and goes on, finds none. */
+        /* A hook that was about to be entered finds no lane. */
         thread->lane = NULL;
         thread->second = NULL;
         return;
     }
     ml_decoy_set(thread->lane, thread->second);
-    thread->phase = ML_PHASE_SECOND; /* whoever comes meanwhile is counted */
+    thread->phase = ML_PHASE_SECOND; /* nested calls are counted meanwhile */
     (void)ml_lifecycle_may_record(thread);
     ml_decoy_settle();
     thread->phase = phase;
 }
 
-/* A child's first event. The wiped arena reads as an empty one; what is left of the parent are
- * descriptors and mappings, and they are replaced before anything is written. */
+/* A child's first event. The wiped arena reads as an empty one. Of the parent, descriptors and
+ * mappings are left; they are replaced before anything is written. */
 static void become_child(struct ml_thread *thread) {
     uint64_t fresh = 0;
     ml_process.generation++;
@@ -337,7 +337,7 @@ bool ml_lifecycle_connect(const char *socket_path) {
         ml_sys_close(socket_fd);
         return false;
     }
-    /* These may allocate: in the phase in which nested calls are somebody else's. */
+    /* These may allocate, so the phase says that the next allocator is at work. */
     thread->phase = ML_PHASE_NEXT;
     ml_check_want(ml_process.control->unwind_check);
     if (pthread_key_create != NULL) {
@@ -362,7 +362,7 @@ bool ml_lifecycle_connect(const char *socket_path) {
 
 /* ---- what a thread's slow path looks at ---- */
 
-/* Go by what the host says, if it has said something new. */
+/* Follow the control page: record, or go dormant. */
 static void obey_control(uint64_t gate) {
     const enum ml_gate_state state = (enum ml_gate_state)(gate & 3);
     const uint32_t enabled = __atomic_load_n(&ml_process.control->enabled, __ATOMIC_ACQUIRE);
@@ -375,14 +375,14 @@ static void obey_control(uint64_t gate) {
     );
 }
 
-/* All that the control page said when its generation was `control` has been looked at. */
+/* The thread has followed the control page of generation `control`. */
 static void has_seen(struct ml_thread *thread, uint32_t control) {
     thread->control = control;
     thread->filters = thread->filter == ML_FILTER_SAMPLED ? control : 0;
 }
 
-/* Behind filters that let nothing of ours through: this event stands for all that will be missing.
- * It was produced (whose lane says so does not matter), and there is no pipe for it. */
+/* A filter lets none of our calls through. This event stands for all that will be missing: it
+ * counts as produced, in any lane, and as lost for want of a pipe. */
 static void close_for_good(void) {
     struct ml_staging_header *header = ml_process_staging_header();
     struct ml_staging_lane *first = ml_process_staging_lane(ml_process.staging, 0);
@@ -399,7 +399,7 @@ bool ml_lifecycle_may_record(struct ml_thread *thread) {
         become_child(thread);
     }
     const uint32_t control = ml_process_control_generation();
-    atomic_thread_fence(memory_order_acquire); /* what else the page says is as new, or newer */
+    atomic_thread_fence(memory_order_acquire); /* the rest of the page is as new, or newer */
     obey_control(atomic_load(&ml_process.gate_page->gate));
     if (thread->generation != ml_process.generation) {
         thread->generation = ml_process.generation;
@@ -427,8 +427,8 @@ bool ml_lifecycle_may_record(struct ml_thread *thread) {
         thread->second = NULL;
     }
     has_seen(thread, control);
-    /* A thread that found no lane asks again at its next event. One that samples enters its hooks
-     * by the slow way, and only for what it records. */
+    /* A thread that found no lane asks again at its next event. A thread that samples enters a hook
+     * only for what it records, by the slow path. */
     const bool has_lane = recording && thread->lane != NULL;
     thread->gate = has_lane && thread->filter == ML_FILTER_OFF ? gate : UINT64_MAX;
     thread->idle_gate = !recording ? gate : UINT64_MAX;
@@ -449,15 +449,15 @@ void ml_lifecycle_renamed(void) {
     ml_hook_leave(thread, &hook);
 }
 
-/* One record from outside the allocator's hooks; only in the process that owns the stream: a vfork
- * child runs in its parent's memory and has nothing to say in its name, a forked one that has not
- * allocated yet has no stream. */
+/* One record from outside the allocator's hooks, in the process that owns the stream alone. A vfork
+ * child runs in its parent's memory and must not write there. A forked child that has not allocated
+ * yet has no stream. */
 static void record_alone(const struct ml_event *event) {
     struct ml_thread *thread = &ml_thread;
     if (ml_process_state() != ML_GATE_RECORDING || (ml_process.filters & ML_FILTERS_CLOSED) != 0) {
         return;
     }
-    /* Who may not even ask for its pid starts no other programs by vfork either. */
+    /* A process that may not ask for its pid cannot vfork either. */
     if ((ml_process.filters & ML_FILTERS_NO_PID) == 0 &&
         ml_process.pid != (uint32_t)ml_sys0(SYS_getpid)) {
         return;

@@ -13,18 +13,18 @@
 #include "client/state/process.h"
 #include "client/stream/lane.h"
 
-/* Slow path of a hook: whether this thread may record now. Notices a fork, a wish of the host, and
- * a thread's first event; sets thread->gate so that the next hook is fast. */
+/* Slow path of a hook: whether this thread may record now. Notices a fork, a request of the host,
+ * and a thread's first event. Sets thread->gate, so that the next hook takes the fast path. */
 bool ml_lifecycle_may_record(struct ml_thread *thread);
 
 /* A lane for the calling thread, with its THREAD record; `second`: for signal handlers. NULL: none
  * free. */
 struct ml_lane *ml_lifecycle_lane(bool second);
 
-/* A lane that was taken in a former profile goes on in the present one. */
+/* Let a lane that was taken in an earlier profile continue in the present one. */
 void ml_lifecycle_lane_update(struct ml_lane *lane);
 
-/* Connect to the host at that socket. True when there is a connection, recording or dormant. Called
+/* Connect to the host at that socket. True: there is a connection, recording or dormant. Called
  * once. */
 bool ml_lifecycle_connect(const char *socket_path);
 
@@ -34,15 +34,15 @@ void ml_lifecycle_renamed(void);
 /* The calling thread is about to fork: a FORK record, which the child will name. */
 void ml_lifecycle_before_fork(void);
 
-/* It has forked. Need not be told of every fork. */
+/* The fork has returned in the parent. Not every fork is reported here. */
 void ml_lifecycle_after_fork_in_parent(void);
 
-/* In a child that was forked by a signal handler, inside a hook of its parent's that may go on in
- * the child too: it becomes a recorded process at once, so that the hook does no harm. Elsewhere
- * nothing happens. */
+/* In a child that a signal handler forked inside a hook, which may continue in the child. The child
+ * becomes a recorded process at once, so that the hook does no harm. In any other child nothing
+ * happens. */
 void ml_lifecycle_after_fork_in_child(void);
 
-/* The process has waited for a child's end: a record, if it is being recorded. */
+/* The process has waited for the end of that child: write a record, if the process is recorded. */
 void ml_lifecycle_reaped(uint32_t pid);
 
 #endif

@@ -8,7 +8,7 @@
 enum {
     /* The least that the kernel puts there: the red zone, registers, siginfo and FXSAVE's area. */
     SIGNAL_MIN_BYTES = 128 + 300 + 128 + 512,
-    /* Farther apart are two stacks, mostly; and looking is dearer than a walk. */
+    /* Frames farther apart are mostly on two stacks, and the search costs more than a walk. */
     LOOK_MAX_BYTES = 1 << 20,
     FRAME_ALIGNMENT = 16, /* of the word behind the return address */
     USER_CODE_SELECTOR = 0x33,
@@ -16,7 +16,7 @@ enum {
     FLAGS_BITS = 22
 };
 
-/* The section that the hooks lie in; the linker knows where. */
+/* Bounds of the section of the hooks, from the linker. */
 extern const char __start_memlog_hooks[] __attribute__((visibility("hidden"), weak));
 extern const char __stop_memlog_hooks[] __attribute__((visibility("hidden"), weak));
 
@@ -26,12 +26,12 @@ struct signal_frame {
     ucontext_t context;
 };
 
-/* As far as the registers: what is behind lies on the frame too, but is not looked at. */
+/* Up to the registers: the rest of the frame is not read. */
 enum {
     LOOKED_AT_BYTES = offsetof(struct signal_frame, context.uc_mcontext.fpregs) + sizeof(void *)
 };
 
-/* Were these words made by the kernel for an interrupted context between here and `outer`? */
+/* Whether these words are a context that the kernel saved, interrupted between here and `outer`. */
 __attribute__((no_sanitize("address", "undefined"))) static bool
 looks_like_one(const struct signal_frame *frame, uintptr_t outer) {
     const greg_t *registers = frame->context.uc_mcontext.gregs;
@@ -64,7 +64,7 @@ static bool may_be_signals(uintptr_t inner, uintptr_t outer) {
     return false;
 }
 
-/* Whether that is a place in a hook, where it has called the next allocator. */
+/* Whether that address lies in a hook: one that has called the next allocator. */
 static bool is_in_hook(uintptr_t pc) {
     return pc - (uintptr_t)__start_memlog_hooks <
            (uintptr_t)__stop_memlog_hooks - (uintptr_t)__start_memlog_hooks;
@@ -77,7 +77,7 @@ ml_nested_what(struct ml_lane *lane, uintptr_t inner_frame, uintptr_t outer_fram
     const struct ml_module_seen seen = {.function = ml_module_record, .context = lane};
     const uintptr_t outer_slot = outer_frame - ML_ARCH_WORD_BYTES;
     const struct ml_unwind_result result = ml_unwind(ml_process.unwind, unwind, &entry, &seen);
-    uintptr_t within = 0; /* where the frame inside the present one goes on */
+    uintptr_t within = 0; /* pc of the frame inside the present one */
     for (uint32_t i = result.count; i-- > 0;) {
         const struct ml_unwind_frame *frame = &unwind->frames[i];
         if (ml_unwind_kind(unwind, i) != ML_FRAME_ADDRESS) {

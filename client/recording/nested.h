@@ -2,9 +2,9 @@
  * signal handler that interrupted it. Room: client (private). Context: inside a hook that found
  * another one at work in the same thread.
  *
- * One rule: what lies between the two calls says which it is: the frame that the kernel made for a
- * handler, or nothing but the outer hook and the allocator. Where the stack passes the outer hook's
- * place without coming by that hook, it has been left by siglongjmp. */
+ * One rule: the frames between the two calls decide. A frame that the kernel made means a signal
+ * handler. Frames of the outer hook and the allocator alone mean the allocator's own call. If the
+ * stack passes the outer hook's place without that hook, siglongjmp has left it. */
 #ifndef MEMLOG_CLIENT_RECORDING_NESTED_H
 #define MEMLOG_CLIENT_RECORDING_NESTED_H
 
@@ -18,10 +18,9 @@ enum ml_nested {
     ML_NESTED_NONE    /* there is no outer hook any more */
 };
 
-/* What a hook is that found another one at work in the next allocator, both on one stack as far as
- * is known, the other further out; a frame is what `sp` is in ml_unwind_entry. Walks the stack,
- * with what `lane`, which is at rest, has for that. A stack that cannot be walked so far is looked
- * through for what the kernel leaves there. */
+/* Decide what the inner hook is. The outer one lies further out, on the same stack as far as is
+ * known; a frame is what `sp` is in ml_unwind_entry. The walk uses the unwinder of `lane`, which is
+ * at rest. Where it ends too early, the stack's words are searched for a frame of the kernel's. */
 enum ml_nested ml_nested_what(struct ml_lane *lane, uintptr_t inner_frame, uintptr_t outer_frame);
 
 #endif

@@ -17,40 +17,41 @@
 enum {
     NAMESPACES_MAX = 16,     /* DL_NNS of glibc */
     DYNAMIC_MAX = 256,       /* entries of a program's; linkers write some 30 */
-    EACH_UNTIL = 8,          /* another thread may be in the middle of a dlopen */
-    GROWN_EACH = 64,         /* the list's end is asked for so often: a system call */
-    WAIT_MAX_NS = 1000000000 /* for a look of a thread that itself waits for a processor; it takes
-                                a millisecond at most */
+    EACH_UNTIL = 8,          /* another thread may be within a dlopen */
+    GROWN_EACH = 64,         /* steps between two probes of the list's end: each is a system call */
+    WAIT_MAX_NS = 1000000000 /* for a check, which takes a millisecond at most, by a thread that
+                                waits for a processor */
 };
 
 const struct link_map *ml_past_start;
 
-/* An object by what tells it from a successor at the same place. */
+/* What tells an object from another one that is later loaded at the same place. */
 struct place {
     const struct link_map *map;
     uintptr_t base;
     const void *dynamic;
 };
 
-/* One thread looks at a time, by `looking`; who finds another at it lets it be. */
+/* One thread checks at a time, by `looking`. A thread that finds it taken goes on without a check.
+ */
 static struct {
     _Atomic uint32_t looking;
-    _Atomic uint32_t is_stuck;      /* a look that never ends */
-    _Atomic uint32_t closing;       /* dlcloses that are going on: nobody else looks */
-    _Atomic uint32_t told;          /* what was found, as in staging */
+    _Atomic uint32_t is_stuck;      /* a check that never ends */
+    _Atomic uint32_t closing;       /* dlcloses that are going on: no other thread checks */
+    _Atomic uint32_t told;          /* ML_PAST_*: what was found, as in staging */
     const struct link_map *program; /* the first object of all */
-    struct place settled; /* nothing up to it changes any more; map NULL: from the start */
-    struct place newest;  /* the last object that was there at the last look */
+    struct place settled; /* up to here all is settled; map NULL: check from the start on */
+    struct place newest;  /* the last object of the list at the last check */
     struct place first;   /* the object in `file` */
     char file[ML_PAST_FILE_BYTES];
-    uint64_t steps, next_step; /* since something was loaded; looked at is the next one */
-    bool is_open;              /* something is not bound yet, or was not looked at */
+    uint64_t steps, next_step; /* hooks since something was loaded, and at which of them to check */
+    bool is_open;              /* an object is not bound yet, or was not checked */
     struct ml_object loader;   /* end 0: not known yet */
     bool has_family;
     struct ml_bound_family family;
 } past;
 
-/* Before memlog's other constructors: the list is that of the start. */
+/* Runs before memlog's other constructors, so the list is that of the start. */
 __attribute__((constructor(101))) static void begin(void) {
     const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
     past.program = map;
@@ -71,7 +72,7 @@ static bool is_on(void) {
 void ml_past_tell_again(void) {
     struct ml_staging_header *header = ml_process_staging_header();
     const uint32_t told = atomic_load_explicit(&past.told, memory_order_acquire);
-    atomic_store_explicit(&past.looking, 0, memory_order_relaxed); /* another thread's, of before */
+    atomic_store_explicit(&past.looking, 0, memory_order_relaxed); /* of a thread of the parent's */
     atomic_store_explicit(&past.closing, 0, memory_order_relaxed);
     atomic_store_explicit(&past.is_stuck, 0, memory_order_relaxed);
     memcpy(header->past_file, past.file, sizeof(past.file));
@@ -123,15 +124,15 @@ static void tell_of(const struct link_map *map) {
 
 /* ---- one object */
 
-/* A converter of iconv's. libc opens and closes these by itself, of which nobody hears: it may go
- * while it is looked at. They are bound as libc is. */
+/* A converter of iconv's. libc opens and closes these unseen by memlog, so one may be unmapped
+ * during a check. They are bound as libc is. */
 static bool is_of_libc(const struct link_map *map) {
     struct ml_foreign foreign = {0};
     return map->l_name != NULL && ml_foreign_string(&foreign, map->l_name, NULL) &&
            strstr(map->l_name, "/gconv/") != NULL;
 }
 
-/* What the loader does not find is still being loaded, and may fail to. */
+/* An object that the loader does not find is still being loaded, and that may fail. */
 static enum ml_bound look_at(const struct link_map *map) {
     struct ml_object object;
     if (is_of_libc(map)) {
@@ -149,7 +150,7 @@ static enum ml_bound look_at(const struct link_map *map) {
 
 /* ---- a namespace of its own */
 
-/* glibc's, 2.35 and later, where r_version is 2. */
+/* glibc's since 2.35, where r_version is 2. */
 struct debug_extended {
     struct r_debug base;
     struct debug_extended *next;
@@ -177,7 +178,8 @@ static bool has_libc(const struct link_map *map) {
     return false;
 }
 
-/* The loader's own. A program that names _r_debug may have a copy of it, without what is younger.
+/* The loader's own. A program that refers to _r_debug may have a copy, which lacks the newer
+ * fields.
  */
 static const struct debug_extended *debug_of_loader(void) {
     struct ml_foreign foreign = {0};
@@ -216,7 +218,7 @@ static void look_at_namespaces(void) {
     }
 }
 
-/* What dlopen and dlmopen answer is the object's link, as dlinfo's RTLD_DI_LINKMAP is. */
+/* A handle of dlopen or dlmopen is the object's link, as dlinfo's RTLD_DI_LINKMAP is. */
 static void look_at_handle(const void *handle) {
     struct ml_foreign foreign = {0};
     const struct link_map *map = handle;
@@ -240,7 +242,7 @@ static void look_at_handle(const void *handle) {
 
 /* ---- all that came since the start */
 
-/* The object is in the list, and everything between it and the start is. */
+/* Whether the object is in the list, and readable links lead from the start to it. */
 static bool is_listed(struct place place) {
     struct ml_foreign foreign = {0};
     const struct link_map *map = ml_past_start;
@@ -256,7 +258,7 @@ static bool is_listed(struct place place) {
     return false;
 }
 
-/* Another thread may be loading: a link counts only as far as it is one in both directions. */
+/* Another thread may be loading: a link is followed only if it is one in both directions. */
 static void look_at_all(void) {
     struct ml_foreign foreign = {0};
     if (past.settled.map == NULL || !is_listed(past.settled)) {
@@ -285,7 +287,7 @@ static void look_at_all(void) {
     look_at_namespaces();
 }
 
-/* Whether something was loaded behind what was there at the last look. */
+/* Whether an object was loaded since the last check. */
 static bool has_grown(void) {
     struct ml_foreign foreign = {0};
     return past.newest.map == NULL ||
@@ -309,10 +311,10 @@ static void end_look(void) {
     atomic_store_explicit(&past.looking, 0, memory_order_release);
 }
 
-/* The loader allocates while it loads: what it has loaded is bound later. */
+/* Whether the loader allocates: it is loading an object, which it binds later. */
 static bool is_loader(uintptr_t pc) {
     if (past.loader.end == 0 && !ml_object_find(getauxval(AT_BASE), &past.loader)) {
-        past.loader.end = 1; /* a program that was started by the loader's name */
+        past.loader.end = 1; /* the program was started as an argument of the loader */
     }
     return pc - past.loader.start < past.loader.end - past.loader.start;
 }
@@ -323,8 +325,8 @@ static void begin_steps(void) {
     past.is_open = true;
 }
 
-/* An older loader does not tell what it has loaded from what it may give up again: such are looked
- * at where the program comes by less often. */
+/* With an older loader an object that is still being loaded looks like any other: it is checked at
+ * dlclose, at an exec and at the end alone. */
 void ml_past_look_again(uintptr_t pc) {
     if (!is_on() || !ml_object_by_loader() || !begin_look()) {
         return;
@@ -351,8 +353,8 @@ void ml_past_look_last(void) {
     }
 }
 
-/* False: in vain. Its thread has left its look by a jump out of a signal handler, or it is this
- * one. Where no futex can be had there is no other thread. */
+/* False: the check does not end. Its thread has jumped out of it from a signal handler, or is this
+ * one. Where a filter forbids futex there is no other thread. */
 static bool wait_for_look(void) {
     const struct timespec moment = {.tv_nsec = 1000000};
     uint64_t deadline_ns = 0;
@@ -369,9 +371,9 @@ static bool wait_for_look(void) {
     return true;
 }
 
-/* A thread that looks reads what this one is about to unmap, so it is waited for. What others close
- * meanwhile must not be looked at. A forked child without a stream has one thread, and whoever
- * looked in its parent looks there no more. */
+/* A thread that checks reads what this one is about to unmap, so this one waits. What other threads
+ * close meanwhile must not be checked. A forked child without a stream has one thread, and no check
+ * of its parent's goes on in it. */
 uint32_t ml_past_closing(const void *handle) {
     if (!is_on() || atomic_load(&past.is_stuck) != 0) {
         return 0;
@@ -384,7 +386,7 @@ uint32_t ml_past_closing(const void *handle) {
         }
         end_look();
     } else {
-        atomic_store(&past.is_stuck, 1); /* nobody waits from now on, so nobody looks */
+        atomic_store(&past.is_stuck, 1); /* nothing waits from now on, so nothing is checked */
     }
     return ml_process.generation + 1;
 }
@@ -394,7 +396,7 @@ void ml_past_closed(uint32_t closing) {
         past.settled.map = NULL;
     }
     past.newest.map = NULL;
-    if (closing == ml_process.generation + 1) { /* else a child has begun anew meanwhile */
+    if (closing == ml_process.generation + 1) { /* else a child, which counts from 0 again */
         (void)atomic_fetch_sub(&past.closing, 1);
     }
 }

@@ -2,14 +2,15 @@
  * RTLD_DEEPBIND, or in a namespace of their own (dlmopen). Room: client (private). Context: any
  * thread, inside malloc and between vfork and exec too.
  *
- * One rule: objects are looked at where the program comes by anyway, never on dlopen's path, and
- * libdl is asked nothing. The loader's list is read as a debugger reads it: each link is asked for
- * before it is read, and no more of them than ML_OBJECTS_MAX. What was found is told in staging and
- * stays. The objects of the start are not looked at: memlog stands before libc for all of them.
+ * One rule: objects are checked on hooks that run anyway, never during dlopen, and libdl is not
+ * called. The loader's list is read as a debugger reads it: each link is probed before it is read,
+ * and at most ML_OBJECTS_MAX of them. What is found is written to staging and stays there. Objects
+ * loaded at the start are not checked: for all of them memlog comes before libc.
  *
- * An object may not go while it is looked at. Who closes one waits for whoever looks; what is still
- * being loaded, and may fail to, is not looked at; nor are iconv's converters, which libc closes by
- * itself. A dlclose that goes past memlog, as an object's own that is told here, is not waited for.
+ * An object must not be unmapped during a check. dlclose waits for a check that is going on.
+ * Objects that are still being loaded are not checked, since loading may fail. iconv's converters
+ * are not checked either, since libc closes them by itself. A dlclose that bypasses memlog does not
+ * wait: an object found here may call one.
  */
 #ifndef MEMLOG_CLIENT_RECORDING_PAST_H
 #define MEMLOG_CLIENT_RECORDING_PAST_H
@@ -19,13 +20,15 @@
 
 #include "client/state/process.h"
 
-/* The last object that was there at the start, which stays; NULL: not known, and nobody looks. */
+/* The last object of the start, which is never unloaded. NULL: it is not known, and nothing is
+ * checked. */
 extern ML_OURS const struct link_map *ml_past_start;
 
-/* Look, if something was loaded since the last look or was not bound then, and not each time. */
+/* Check the objects, if one was loaded since the last check or was not bound then. Most calls
+ * return without a check. */
 void ml_past_look_again(uintptr_t pc);
 
-/* A thread comes by with a stack that it has not had, its allocator called from before `pc`. */
+/* A thread has a stack that is new to it; the call of its allocator returns to `pc`. */
 static inline void ml_past_step(uintptr_t pc) {
     const struct link_map *start = ml_past_start;
     if (ml_unlikely(start != NULL && start->l_next != NULL)) {
@@ -33,15 +36,16 @@ static inline void ml_past_step(uintptr_t pc) {
     }
 }
 
-/* The last moment: the process ends, or becomes another image. */
+/* The last check: the process ends, or executes another program. */
 void ml_past_look_last(void);
 
-/* Around the real dlclose. The first looks at what may go, and waits for another thread's look; its
- * answer is for the second. */
+/* Around the real dlclose. The first waits for another thread's check, then checks what may be
+ * unmapped. Its answer goes to the second. */
 uint32_t ml_past_closing(const void *handle);
 void ml_past_closed(uint32_t closing);
 
-/* A forked child has its staging: what its parent found is true of it, too. */
+/* A forked child has its staging: write there what its parent has found, which holds for the child
+ * too. */
 void ml_past_tell_again(void);
 
 #endif

@@ -24,7 +24,7 @@ static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *
     const struct ml_module_seen seen = {.function = ml_module_record, .context = lane};
     if (ml_unlikely(lane->second != 0)) {
         if (lane->second == ML_LANE_DECOY) {
-            return 0; /* a node that is defined there is defined for nobody */
+            return 0; /* nobody reads what is defined there */
         }
         ml_unwind_thread_clear(unwind);
     }
@@ -43,7 +43,7 @@ static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *
         const uint32_t child =
             ml_stack_child(lane, node, frame_key(unwind, frame), ml_unwind_module(unwind, frame));
         if (ml_unlikely(child == 0)) {
-            /* The table is full: the event hangs below the last frame that found room. */
+            /* The table is full: the event belongs to the last frame that found room. */
             ml_unwind_thread_clear(unwind);
             return node;
         }
@@ -62,8 +62,8 @@ static uint32_t new_node(struct ml_lane *lane, const struct ml_unwind_entry *ent
     return node;
 }
 
-/* --unwind-check: the walk is made each time, and what the memo says is held against it. Nothing is
- * expected meanwhile, so that every stack comes by here. */
+/* --unwind-check: walk each time, and compare the memo's answer with the walk's. No stack is left
+ * expected, so every event comes here. */
 static __attribute__((noinline)) uint32_t
 checked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     const struct ml_unwind_process *process = ml_process.unwind;
@@ -165,7 +165,7 @@ void ml_record_start(struct ml_lane *lane, uint64_t fork_serial) {
     ml_lane_record(lane, &event);
 }
 
-/* An id that no other string of the profile has; a new profile counts from 1 again. */
+/* A string id that is new in the profile; each profile counts from 1. */
 static uint32_t next_string(uint32_t profile) {
     _Atomic uint64_t *next = &ml_process.gate_page->next_string;
     uint64_t seen = atomic_load_explicit(next, memory_order_relaxed);

@@ -26,8 +26,8 @@ ml_record_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
                                     : ml_record_node_slow(lane, *entry);
 }
 
-/* The block is new; its stack starts at `entry`. In line, for the one hook that most events come
- * from: a kilobyte of code. */
+/* The block is new; its stack starts at `entry`. Inline, a kilobyte of code, for the hook that
+ * records most events. */
 static inline __attribute__((always_inline)) void ml_record_alloc_here(
     struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *block, size_t size_bytes
 ) {
@@ -45,7 +45,7 @@ ML_HOT void ml_record_alloc(
     struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *block, size_t size_bytes
 );
 
-/* The same for a block of a sample, which stands for more. */
+/* The same for a sampled block, which stands for others too. */
 void ml_record_alloc_sampled(
     struct ml_lane *lane,
     const struct ml_unwind_entry *entry,

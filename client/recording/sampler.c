@@ -4,7 +4,7 @@
 #include "client/sampling/poisson.h"
 #include "client/stream/overrun.h"
 
-/* ---- a thread's way */
+/* ---- a thread's distance to the next point */
 
 /* Inside a hook, which holds all of it. */
 static void set_way(struct ml_thread *thread, uint64_t way_bytes) {
@@ -12,7 +12,8 @@ static void set_way(struct ml_thread *thread, uint64_t way_bytes) {
     thread->rest = way_bytes;
 }
 
-/* Another state for each thread of each process; a forked child goes on with its parent's copy. */
+/* Each thread of each process has another state. A forked child has a copy of its parent's, and
+ * seeds again. */
 static void seed(struct ml_thread *thread) {
     if (thread->seeded == ml_process.generation) {
         return;
@@ -21,8 +22,8 @@ static void seed(struct ml_thread *thread) {
     thread->seeded = ml_process.generation;
 }
 
-/* Which frees leave the process. Where the pipe alone makes us sample, exactly recorded blocks come
- * again when it has room, and always may live. */
+/* Which frees are recorded. If only a full pipe makes us sample, blocks are recorded exactly again
+ * when it has room, so such blocks may always live. */
 static enum ml_filter filter_of(uint64_t interval) {
     _Atomic uint32_t *sampled = &ml_process.gate_page->sampled;
     const bool before = atomic_load_explicit(sampled, memory_order_relaxed) != 0;
@@ -50,7 +51,7 @@ void ml_sampler_follow(struct ml_thread *thread, bool recording) {
     const enum ml_filter filter = filter_of(interval);
     seed(thread);
     if (interval != thread->interval) {
-        /* How far the way was at the old interval says nothing of the new one's points. */
+        /* The distance at the old interval says nothing about the new one's points. */
         thread->interval = interval;
         thread->filter = filter;
         set_way(thread, interval > 1 ? ml_poisson_distance(&thread->random, interval) : 0);

@@ -1,18 +1,19 @@
 /* Which allocations are recorded. Room: client (private). Context: inside the allocator's hooks;
  * the fast parts inline, before a hook is entered.
  *
- * One rule: whether a block is recorded depends on nothing but its size, the interval, and chance.
+ * One rule: whether a block is recorded depends on its size, the interval and chance alone.
  *
- * Every thread walks over the bytes that it asks for (one more for each block, so that empty ones
- * count) and records the blocks in which a Poisson process with a mean distance of `interval` bytes
- * has a point; blocks of at least the interval always. As long as no point can be near, a hook
- * takes its bytes off ml_thread.left and goes on; it looks closer when they do not suffice. In
- * exact mode `left` is 0: one comparison that always goes the same way.
+ * Points of a Poisson process, `interval` bytes apart on average, lie on the bytes that a thread
+ * allocates. A block has one byte more than its size, so that empty ones count. A block with a
+ * point in it is recorded; so is every block of at least the interval. While the next point is far,
+ * a hook subtracts the block's bytes from ml_thread.left and forwards the call. When `left` does
+ * not suffice, it takes the slow path. In exact mode `left` is 0: one comparison, always with the
+ * same result.
  *
- * `left` is never more than the interval, so that no large block slips through; the rest of the way
- * stands in `rest`. It is 0 too while exactly recorded blocks may live: what is passed over then is
- * looked at (client/stream/overrun.h); and while a hook is at work, so that what comes nested is
- * looked at too. A hook that was left by longjmp leaves it 0, and the next one finds it so. */
+ * `left` is at most the interval, so that no large block slips through; `rest` is the further
+ * distance. `left` is also 0 while exactly recorded blocks may live: then skipped blocks are
+ * remembered (client/stream/overrun.h). And it is 0 while a hook is at work, so that nested calls
+ * take the slow path. A hook that was left by longjmp leaves it 0. */
 #ifndef MEMLOG_CLIENT_RECORDING_SAMPLER_H
 #define MEMLOG_CLIENT_RECORDING_SAMPLER_H
 
@@ -25,20 +26,21 @@
 #include "client/unwind/unwind.h"
 #include "ipc/wire/staging.h"
 
-/* ---- a thread's way */
+/* ---- a thread's distance to the next point */
 
-/* What the host wants of this process now, for this thread: interval, filter, the way to the next
- * point. From the slow path of hooks; `recording` false: nothing is recorded. */
+/* Take over for this thread what the host wants now: interval and filter. Draws a new distance if
+ * the interval has changed. From the slow path of hooks; `recording` false: nothing is recorded. */
 void ml_sampler_follow(struct ml_thread *thread, bool recording);
 
-/* Say in the lane at what interval it samples from here on, if it does not know. */
+/* Record in the lane the interval of what follows, if it is another one. */
 void ml_sampler_announce(const struct ml_thread *thread, struct ml_lane *lane);
 
-/* Whether a block of that size is passed over; if so its bytes are taken off. */
+/* Whether a block of that size is skipped. If so, its bytes are subtracted. */
 static inline bool ml_sampler_passes(struct ml_thread *thread, size_t size_bytes) {
     uint64_t left = 0;
-    /* Carries where as much is left as the block and one byte more: left - size_bytes - 1. A signal
-     * handler that draws anew before it is stored is overwritten, and nothing ever falls below 0.
+    /* Overflows if `left` suffices for the block and one byte more; the sum is left - size_bytes
+     * - 1. A distance that a signal handler draws before the store is overwritten, and nothing
+     * falls below 0.
      */
     if (ml_likely(!__builtin_add_overflow(thread->left, ~(uint64_t)size_bytes, &left)) ||
         thread->control != ml_process_control_generation()) {
@@ -54,7 +56,7 @@ static inline bool ml_sampler_filters(const struct ml_thread *thread) {
     return ml_unlikely(thread->filters == ml_process_control_generation());
 }
 
-/* Whether the free of that block stays here: surely, at a glance, or after a closer look. */
+/* Whether the free of that block needs no record: by the first load of the set, or by all of it. */
 static inline bool ml_sampler_drops(struct ml_thread *thread, const void *block) {
     if (ml_unlikely(ml_sampled_set_may_have(&ml_process.sampled, (uintptr_t)block))) {
         return false;
@@ -71,14 +73,14 @@ static inline bool ml_sampler_drops_after_all(struct ml_thread *thread, const vo
     return true;
 }
 
-/* What is left of the way is not for a nested call: until ml_sampler_let. */
+/* A nested call must not skip blocks, until ml_sampler_let. */
 static inline void ml_sampler_hold(struct ml_thread *thread) {
     thread->rest += thread->left;
     thread->left = 0;
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* As much of the way as may be passed over at a glance. */
+/* Let hooks skip blocks again, as far as the next point permits. */
 static inline void ml_sampler_let(struct ml_thread *thread) {
     atomic_signal_fence(memory_order_seq_cst);
     if (thread->filter == ML_FILTER_SAMPLED) {
@@ -88,7 +90,8 @@ static inline void ml_sampler_let(struct ml_thread *thread) {
     }
 }
 
-/* Around a next allocator that calls itself by name: that is its own business. */
+/* Around a call of a next allocator that calls others of its functions by name: its nested calls
+ * are not recorded. */
 static inline void ml_sampler_pass(struct ml_thread *thread, uintptr_t frame) {
     thread->phase = ML_PHASE_NEXT;
     thread->hook_frame = frame;
@@ -100,7 +103,7 @@ static inline void ml_sampler_passed(struct ml_thread *thread) {
     thread->phase = ML_PHASE_NONE;
 }
 
-/* ---- inside a hook that was entered the slow way */
+/* ---- inside a hook that was entered by the slow path */
 
 /* The block is new: record it, or not. */
 void ml_sampler_alloc(
@@ -121,7 +124,8 @@ bool ml_sampler_free(
     bool *out_sampled
 );
 
-/* A block that was recorded exactly while the host began to sample: its free must find it. */
+/* A block was recorded exactly while the host began to sample: add it to the set, so that its free
+ * is recorded. */
 void ml_sampler_late(const void *block);
 
 #endif

@@ -12,14 +12,14 @@
 #include "client/stream/arena.h"
 #include "client/stream/lane.h"
 
-/* A call of ours with what of its arguments filters look at. */
+/* A call of ours, with those of its arguments that filters look at. */
 struct own_call {
     int number;
     uint64_t arguments[3];
 };
 
-/* Goes through, or comes back with an errno, which each of our calls bears. Whatever else there is
- * (a signal, a tracer, death) somebody notices. */
+/* Whether the call is made, or fails with an errno, which each caller of ours handles. Any other
+ * answer is noticed: a signal, a tracer, death. */
 static bool is_let_through(const struct sock_fprog *program, const struct own_call *own) {
     const struct seccomp_data call = {
         .nr = own->number,
@@ -46,14 +46,14 @@ are_let_through(const struct sock_fprog *program, const struct own_call *calls, 
     return true;
 }
 
-/* Of <sys/socket.h>, which makes no socket here and so is not to be had. */
+/* From <sys/socket.h>, which this target may not include. */
 enum { UNIX_FAMILY = 1, SEQPACKET = 5, SOCKET_LEVEL = 1, PASS_CREDENTIALS = 16 };
 
 #define COUNT_OF(list) (sizeof(list) / sizeof((list)[0]))
 
-/* Recorded no further. Whoever comes with the next event is the one to see it, and counts it: a
- * program that allocates nothing behind its filters, or by an allocator of its own, has lost
- * nothing. A forked child without an event yet finds no host at its first one.
+/* End recording. The next event notices and counts that. A program that allocates nothing behind
+ * its filters, or with an allocator of its own, has lost nothing. A forked child without an event
+ * finds no host at its first one.
  */
 static void close_down(void) {
     const enum ml_gate_state state = ml_process_state();
@@ -68,8 +68,8 @@ static void close_down(void) {
     }
 }
 
-/* Whether the kernel would do what the client's memory grows by. An errno instead of it would be
- * taken for the kernel's word. */
+/* Whether mremap reaches the kernel, by which the client's memory grows. A filter's errno would be
+ * taken for the kernel's. */
 static bool grows(const struct sock_fprog *program) {
     const struct seccomp_data call = {
         .nr = SYS_mremap,
@@ -90,7 +90,7 @@ void ml_seccomp_probe_closed(void) {
     }
 }
 
-/* What the client can do without: of each, what is not let through. */
+/* ML_FILTERS_* for the calls that recording does not need, and that are not let through. */
 static uint32_t filters_of(const struct sock_fprog *program, uint64_t fd, uint64_t socket_fd) {
     const struct own_call name[] = {{SYS_prctl, {PR_GET_NAME}}};
     const struct own_call pid[] = {{SYS_getpid, {0}}};

@@ -15,7 +15,7 @@ struct ml_process ml_process = {
     .socket_fd = -1,
 };
 
-/* Gates that no process has: a thread's first hook takes the slow path. */
+/* Gates that no process has, so that a thread's first hook takes the slow path. */
 __thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec"))
 ) = {.gate = UINT64_MAX, .idle_gate = UINT64_MAX, .sampling_gate = UINT64_MAX};
 

@@ -2,8 +2,8 @@
  * every thread of the profiled process, inside malloc.
  *
  * One rule: everything that must not survive a fork lies in the *arena*, which the kernel wipes in
- * a child (MADV_WIPEONFORK). A child thus starts empty without running any code of ours, and finds
- * out at its first event, because `gate` reads zero.
+ * a child (MADV_WIPEONFORK). So a child starts empty without running code of ours. It notices at
+ * its first event, because `gate` reads zero.
  *
  *   arena = gate page | unwinder | addresses of sampled blocks, first level | ... lanes' private
  *           parts, hash tables of the stack table, memo blocks, further levels, blocks that were
@@ -46,8 +46,8 @@ enum ml_stamps {
 
 enum { ML_TABLES_MAX = 13 };
 
-/* First page of the arena. `gate` = stirs << 40 | generation << 2 | state; a thread whose own copy
- * differs takes the slow path. Counters that many threads write lie on lines of their own. */
+/* First page of the arena. `gate` = stirs << 40 | generation << 2 | state. A thread whose copy
+ * differs takes the slow path. Counters that many threads write have cache lines of their own. */
 struct ml_gate_page {
     _Atomic uint64_t gate;
     _Atomic uint32_t stamps; /* enum ml_stamps; only grows */
@@ -64,14 +64,14 @@ struct ml_gate_page {
     uint8_t table_line[52];
     /* Hash tables of doubling size, stack_table.c; NULL: not needed yet. */
     _Atomic(_Atomic uint32_t *) tables[ML_TABLES_MAX];
-    _Atomic(_Atomic uint64_t *) skipped; /* blocks that were passed over, overrun.h; likewise */
+    _Atomic(_Atomic uint64_t *) skipped; /* skipped blocks, overrun.h; likewise */
     _Atomic uint64_t arena_used;         /* bytes of the arena that are taken */
     uint8_t arena_line[8];
     _Atomic uint32_t node_count; /* ids handed out: 1 .. node_count */
     uint8_t node_line[60];
     _Atomic uint64_t full_since_ns; /* the pipe was found full and has taken nothing since; 0: no */
     /* --memlog-overrun=sample, client/stream/overrun.h. */
-    _Atomic uint64_t overrun_bytes; /* the interval that the pipe has room for; 0: the wished one */
+    _Atomic uint64_t overrun_bytes; /* the interval that the pipe has room for; 0: the host's */
     _Atomic uint64_t overrun_fill_bytes; /* of the pipe, when the last chunk was put */
     _Atomic uint64_t overrun_calm_ns;    /* nearly empty since then; 0: it is not */
     _Atomic uint32_t overrun_records;    /* of sampled blocks, while the pipe sets the interval */
@@ -104,15 +104,15 @@ struct ml_unwind_process;
 /* Where the process's parts lie, and what it may write to. Set by the constructor, again by a
  * forked child at its first event; constant between, but for the atomics. */
 struct ml_process {
-    /* What every event reads lies on one cache line: in a program whose own data fill the caches
-     * each line of ours is a miss. */
+    /* What every event reads lies on one cache line. In a program whose data fill the caches, each
+     * line of ours is a miss. */
     _Alignas(64) struct ml_gate_page *gate_page; /* arena; never NULL */
     const struct ml_control_page *control;       /* shared with the host, read only; never NULL */
     struct ml_unwind_process *unwind;            /* arena */
     struct ml_table_node *stack_nodes;           /* [nodes_max], stack_table.h */
     struct ml_lease_page *lease;   /* shared with all processes of the run; never NULL */
     struct ml_sampled_set sampled; /* arena; of it the glances */
-    /* To here; slower ways read the rest. */
+    /* To here; slow paths read the rest. */
     uint32_t clock;        /* enum ml_clock; `stamps` of the gate page is what events go by */
     uint32_t check_every;  /* every Nth stack of a lane is compared, check.h; 0: none */
     uint64_t lease_number; /* this process's, ipc/wire/lease.h */
@@ -132,7 +132,7 @@ struct ml_process {
     bool connected;       /* all of the above is set: the process has a host */
     bool no_sigpipe;      /* the kernel takes RWF_NOSIGNAL, and the program's sandbox pwritev2 */
     uint32_t filters;     /* ML_FILTERS_*; stays through forks, as filters do */
-    /* Descriptors that are ours, and what they must still be when they are used. -1: none. */
+    /* Our descriptors, -1: none; and the files that they must still be when they are used. */
     _Atomic int pipe_fd;
     _Atomic int socket_fd;
     struct ml_file pipe, socket;
@@ -152,11 +152,11 @@ enum ml_phase {
     ML_PHASE_SECOND = 3 /* a signal handler's event, on the second lane */
 };
 
-/* Which frees leave the process; client/recording/sampler.h. */
+/* Which frees are recorded; client/recording/sampler.h. */
 enum ml_filter {
     ML_FILTER_OFF = 0,     /* all: everything is recorded, and always was */
     ML_FILTER_SAMPLED = 1, /* those of sampled blocks */
-    ML_FILTER_NONE = 2     /* all: blocks of exact times may live, and sampled ones too */
+    ML_FILTER_NONE = 2     /* all: blocks recorded exactly may live, and sampled ones too */
 };
 
 /* A thread's own state; initial-exec, well under 512 bytes. One cache line is enough for what every
@@ -164,13 +164,13 @@ enum ml_filter {
 struct ml_thread {
     /* gate_page->gate while this thread may record exactly, on `lane`; UINT64_MAX: look closer. */
     _Alignas(64) uint64_t gate;
-    uint32_t control;     /* control->generation, seen when `gate` was set */
-    uint32_t phase;       /* enum ml_phase */
-    uintptr_t hook_frame; /* the frame of the hook that is at work, if one is */
-    struct ml_lane *lane; /* NULL: none yet, or given back */
-    uint64_t left;        /* bytes that may be passed over; client/recording/sampler.h */
-    uint32_t filters; /* `control` while only frees of sampled blocks leave the process; else 0 */
-    uint32_t skipped; /* 1: something was not recorded since the lane's last record */
+    uint32_t control;       /* control->generation, seen when `gate` was set */
+    uint32_t phase;         /* enum ml_phase */
+    uintptr_t hook_frame;   /* the frame of the hook that is at work, if one is */
+    struct ml_lane *lane;   /* NULL: none yet, or given back */
+    uint64_t left;          /* bytes that may be skipped; client/recording/sampler.h */
+    uint32_t filters;       /* `control` while only frees of sampled blocks are recorded; else 0 */
+    uint32_t skipped;       /* 1: something was not recorded since the lane's last record */
     struct ml_lane *second; /* for a signal handler's events inside the hook */
     uint64_t rest;          /* further bytes up to the next point, behind `left` */
     uint64_t interval;      /* 1: exact; 0: not recording */
@@ -195,7 +195,7 @@ static inline uint64_t ml_gate_value(uint32_t generation, enum ml_gate_state sta
     return (uint64_t)generation << 2 | (uint64_t)state;
 }
 
-/* Let every thread that records exactly look closer at its next event. */
+/* Let every thread that records exactly take the slow path at its next event. */
 static inline void ml_process_stir(void) {
     (void)atomic_fetch_add_explicit(
         &ml_process.gate_page->gate, (uint64_t)1 << ML_GATE_STIRS_SHIFT, memory_order_relaxed
@@ -223,11 +223,11 @@ static inline uint32_t ml_process_stack_mode(void) {
 
 /* Now, by the tree's clock.
  *
- * While one lane alone was ever taken no event of another thread can have been seen by this one, so
- * there is nothing that the stamp must stay behind, and the cheaper reading will do. Once there is
- * another, its thread has set `stamps` before its first event; whoever has seen a trace of that
- * event (a block handed over, memory that it freed) reads `stamps` later in program order, and so
- * sees it set: x86 keeps both the stores of the one and the loads of the other in order. */
+ * While only one lane was ever taken, this thread cannot have seen an event of another one. Its
+ * stamps need no order, and the cheaper reading suffices. The thread of a second lane sets `stamps`
+ * before its first event. A thread that sees an effect of that event (a block handed over, freed
+ * memory) reads `stamps` later in program order. So it sees `stamps` set: x86 keeps stores in
+ * order, and loads too. */
 static inline uint64_t ml_process_ticks(void) {
     const uint32_t stamps =
         atomic_load_explicit(&ml_process.gate_page->stamps, memory_order_relaxed);
@@ -237,7 +237,7 @@ static inline uint64_t ml_process_ticks(void) {
     return ml_likely(stamps == ML_STAMPS_SEVERAL) ? ml_sys_tsc_ordered() : ml_sys_monotonic_ns();
 }
 
-/* The same behind something that others must be able to see before. */
+/* The same, ordered behind a store that other threads must see first. */
 static inline uint64_t ml_process_ticks_ordered(void) {
     return ml_process.clock == ML_CLOCK_TSC ? ml_sys_tsc_ordered() : ml_sys_monotonic_ns();
 }
@@ -252,13 +252,13 @@ static inline struct ml_staging_lane *ml_process_staging_lane(uint8_t *staging, 
     return (struct ml_staging_lane *)headers + index;
 }
 
-/* A message that the host did not take is counted where the service sees it: in a forked child that
- * has no staging yet, that is its parent's. */
+/* A message that the host did not take is counted where the service sees it. A forked child without
+ * a staging of its own counts it in its parent's. */
 static inline void ml_process_lost_message(void) {
     (void)__atomic_fetch_add(&ml_process_staging_header()->lost_messages, 1, __ATOMIC_RELAXED);
 }
 
-/* Nobody waits again for a host that has let somebody wait in vain. */
+/* Whether to wait for the host: not after one wait in vain. */
 static inline bool ml_process_host_listens(void) {
     return __atomic_load_n(&ml_process_staging_header()->lost_messages, __ATOMIC_RELAXED) == 0;
 }
@@ -266,7 +266,7 @@ static inline bool ml_process_host_listens(void) {
 /* What the process does from now on, in its present generation. */
 void ml_process_set_state(enum ml_gate_state state);
 
-/* Stop recording for good: the way out of every contract of our own that broke. */
+/* Stop recording for good, as after a broken contract of our own. */
 void ml_process_off(void);
 
 /* The file behind a descriptor; false when it is not open. */

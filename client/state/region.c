@@ -43,8 +43,8 @@ static long lengthen(const struct ml_region *region, uint64_t from_bytes, uint64
     return ml_sys4(SYS_mremap, (long)region->start, (long)from_bytes, (long)to_bytes, 0);
 }
 
-/* The kernel looks first whether the mapping is as long as it was told, and says EFAULT. Whoever
- * answers otherwise to a length that no mapping of ours ever has is not the kernel but a filter. */
+/* The kernel answers EFAULT to a length that the mapping does not have. Any other answer to a
+ * length that no mapping of ours ever has comes from a filter. */
 static bool is_kernels_word(const struct ml_region *region) {
     const uint64_t beyond = region->max_bytes + UINT64_C(2) * PAGE_BYTES;
     return lengthen(region, beyond, beyond + PAGE_BYTES) == -EFAULT;
@@ -69,15 +69,15 @@ bool ml_region_reach(struct ml_region *region, uint64_t wanted_bytes) {
         return false;
     }
     for (;;) {
-        const bool longest = at >= region->max_bytes; /* a page more does no harm, and asks */
+        const bool longest = at >= region->max_bytes; /* a page beyond asks for the present size */
         const uint64_t target = longest ? at + PAGE_BYTES : size_behind(region, at, wanted_bytes);
         const long result = lengthen(region, at, target);
         if (result == (long)region->start) {
             note(region, longest ? at : target);
             return true;
         }
-        /* Not EFAULT: the mapping is at least `at` long. Where that is more than was known,
-         * somebody else has made it so. */
+        /* Not EFAULT: the mapping is at least `at` long. If that is more than was known, another
+         * thread has lengthened it. */
         if ((result != -ENOMEM && result != -EAGAIN) || (at > mapped && !is_kernels_word(region))) {
             return false;
         }
@@ -104,7 +104,8 @@ bool ml_region_map(struct ml_region *region, void *wanted) {
     }
     region->start = (uint8_t *)at;
     atomic_store_explicit(&region->mapped_bytes, region->first_bytes, memory_order_relaxed);
-    /* Without the wipe a child would write into its parent's streams: then rather not at all. */
+    /* Without the wipe a child would write into its parent's streams, so there is no region then.
+     */
     if ((wanted != NULL && region->start != (uint8_t *)wanted) ||
         ml_sys3(SYS_madvise, at, (long)region->first_bytes, ADVISE_WIPEONFORK) != 0) {
         ml_region_unmap(region);

@@ -66,8 +66,8 @@ static inline uint64_t ml_sys_tsc_ordered(void) {
     return (uint64_t)high << 32 | low;
 }
 
-/* The same clock, read whenever the processor likes: up to a few hundred instructions early. 6 ns
- * less, and what stands around it need not wait. */
+/* The same clock, unordered: the processor may read it up to a few hundred instructions early. It
+ * costs 6 ns less, and the code around it need not wait. */
 static inline uint64_t ml_sys_tsc(void) {
     uint32_t low;
     uint32_t high;
