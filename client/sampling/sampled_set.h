@@ -110,10 +110,4 @@ enum ml_sampled {
 /* Take an address out. */
 enum ml_sampled ml_sampled_set_remove(struct ml_sampled_set *set, uint64_t address);
 
-/* For tests: addresses in it; and buckets whose count is stuck or not that of what lies below, with
- * glances, all together, that count something else than the addresses. */
-void ml_sampled_set_count(
-    const struct ml_sampled_set *set, uint64_t *out_addresses, uint64_t *out_wrong_counts
-);
-
 #endif

@@ -427,35 +427,3 @@ void ml_unwind_memo_keep(
         put_by_shape(memo, &process->memos, kept, name);
     }
 }
-
-/* A stack in the ring is whole: it ends in its block, and not behind `head` if it is of this lap.
- */
-static bool
-kept_is_whole(const struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, uint32_t stack) {
-    const struct ml_memo_stack *kept = ml_memo_stack_at(memo, pool, stack);
-    const uint32_t unit = stack & UNIT_MASK;
-    const uint32_t end = unit + units_of(kept->count);
-    const uint32_t block_end = unit - unit % ML_MEMO_BLOCK_UNITS + ML_MEMO_BLOCK_UNITS;
-    return kept->count <= ML_MEMO_WORDS_MAX / ML_MEMO_STRIDE && end <= block_end &&
-           (unit >= memo->head || end <= memo->head);
-}
-
-bool ml_unwind_memo_check(
-    const struct ml_unwind_memo *memo, const struct ml_unwind_process *process
-) {
-    const struct ml_memo_bucket *buckets = memo->large != NULL ? memo->large : memo->small;
-    const uint32_t count = memo->large != NULL ? ML_MEMO_LARGE_BUCKETS : ML_MEMO_SMALL_BUCKETS;
-    if (memo->blocks_count > ML_MEMO_BLOCKS || memo->lap > LAP_MAX ||
-        memo->head > memo->blocks_count * ML_MEMO_BLOCK_UNITS) {
-        return false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t way = 0; way < ML_MEMO_WAYS; way++) {
-            if (ml_memo_is_there(memo, buckets[i].stacks[way]) &&
-                !kept_is_whole(memo, &process->memos, buckets[i].stacks[way])) {
-                return false;
-            }
-        }
-    }
-    return true;
-}

@@ -275,9 +275,4 @@ static inline void ml_unwind_memo_clear(struct ml_unwind_memo *memo) {
     memo->expected = NULL;
 }
 
-/* Invariants, for tests: true when all hold. */
-bool ml_unwind_memo_check(
-    const struct ml_unwind_memo *memo, const struct ml_unwind_process *process
-);
-
 #endif

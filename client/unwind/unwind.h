@@ -215,7 +215,4 @@ static inline uintptr_t ml_unwind_address(const struct ml_unwind_thread *thread,
     return frame->pc - (frame->pc != 0 && (frame->recipe & ML_UNWIND_FRAME_EXACT) == 0);
 }
 
-/* Invariants of a thread's cache, for tests: true when all hold. */
-bool ml_unwind_check_thread(const struct ml_unwind_thread *thread);
-
 #endif

@@ -29,7 +29,7 @@ static void assert_right(const struct ml_oracle *oracle) {
     ck_assert_uint_eq(
         oracle->wrong + oracle->wrong_nodes + oracle->wrong_memo + oracle->wrong_library, 0
     );
-    ck_assert(ml_unwind_memo_check(&oracle->thread->memo, oracle->process));
+    ck_assert(ml_oracle_memo_holds(&oracle->thread->memo, oracle->process));
 }
 
 /* Events of one more run of the tree, and how many of them the memo knew. One place to call it

@@ -196,7 +196,7 @@ START_TEST(a_bad_frame_pointer_ends_in_a_broken_stack) {
         ck_assert_uint_eq(result.flags & ML_UNWIND_BROKEN, ML_UNWIND_BROKEN);
         ck_assert_uint_eq(result.count, 2);
         ck_assert_int_eq(ml_unwind_kind(oracle->thread, 0), ML_FRAME_BROKEN);
-        ck_assert(ml_unwind_check_thread(oracle->thread));
+        ck_assert(ml_oracle_thread_holds(oracle->thread));
     }
     struct ml_unwind_entry end = {.pc = (uintptr_t)code + 64, .sp = (uintptr_t)&words[1], .fp = 0};
     ck_assert_uint_eq(ml_unwind(oracle->process, oracle->thread, &end, &deaf).flags, 0);

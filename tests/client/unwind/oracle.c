@@ -197,7 +197,7 @@ judge_memo(struct ml_oracle *oracle, const struct ml_unwind_entry *entry, uint32
     const uint32_t node = thread->count == 0 ? 0 : ml_unwind_node(thread, thread->count - 1);
     oracle->memo_hits += found != 0;
     if ((found != 0 && found != node) || (oracle->events % CHECK_EVERY == 0 &&
-                                          !ml_unwind_memo_check(&thread->memo, oracle->process))) {
+                                          !ml_oracle_memo_holds(&thread->memo, oracle->process))) {
         oracle->wrong_memo++;
     }
     if (found == 0 && node != 0) {
@@ -231,7 +231,7 @@ compare(struct ml_oracle *oracle, const struct ml_unwind_entry *entry) {
     oracle->beside += beside;
     if (!same && !beside) {
         oracle->wrong++;
-    } else if (!node_is_path(oracle) || !ml_unwind_check_thread(oracle->thread)) {
+    } else if (!node_is_path(oracle) || !ml_oracle_thread_holds(oracle->thread)) {
         oracle->wrong_nodes++;
     } else if (oracle->library_every != 0 && oracle->events % oracle->library_every == 0) {
         ask_library(oracle, entry);

@@ -65,4 +65,10 @@ void ml_oracle_walk(struct ml_oracle *oracle);
 /* The module id of the innermost frame of the last stack. */
 uint32_t ml_oracle_caller_module(const struct ml_oracle *oracle);
 
+/* Whether all invariants hold: of a thread's cached stack, and of its memo. */
+bool ml_oracle_thread_holds(const struct ml_unwind_thread *thread);
+bool ml_oracle_memo_holds(
+    const struct ml_unwind_memo *memo, const struct ml_unwind_process *process
+);
+
 #endif
