@@ -1,5 +1,5 @@
-/* By hand, without host and sandbox: dump_tool FILE PROGRAM [ARGS...] runs the program under the
- * client, the pipeline over what it streamed, and writes the dump. PROGRAM is a path. */
+/* For use by hand, without host and sandbox. dump_tool FILE PROGRAM [ARGS...] runs the program
+ * under the client, feeds its stream to the pipeline and writes the dump. PROGRAM is a path. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

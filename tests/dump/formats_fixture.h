@@ -1,4 +1,4 @@
-/* A made-up dump, read and with names, for tests of what it becomes. Room: tests.
+/* A made-up dump, read and symbolized, for tests of the formats. Room: tests.
  *
  * One rule: every test has a new one: three processes of a program whose places are known. */
 #ifndef MEMLOG_TESTS_DUMP_FORMATS_FIXTURE_H

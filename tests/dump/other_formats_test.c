@@ -1,4 +1,4 @@
-/* The formats beside pprof and collapsed stacks: each one's sums are the dump's. */
+/* The formats beside pprof and collapsed stacks: the sums of each are those of the dump. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

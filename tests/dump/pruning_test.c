@@ -1,4 +1,4 @@
-/* Stacks made fewer, in every way that there is: every sum stays. */
+/* Every way to reduce the stacks of a dump keeps every sum. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* A snapshot that was written beside the profile that was read: the same, figure by figure. Room:
+/* Compares a snapshot that was written with the profile that was read, figure by figure. Room:
  * tests. Context: a Check test; the first difference fails it.
  *
- * One rule: a member that the dump carries is compared here, so that one which the writer or the
- * reader forgets fails each test that asks. */
+ * One rule: every member of a dump is compared here, so that one which the writer or the reader
+ * forgets fails every such test. */
 #ifndef MEMLOG_TESTS_DUMP_SNAPSHOT_EQ_H
 #define MEMLOG_TESTS_DUMP_SNAPSHOT_EQ_H
 

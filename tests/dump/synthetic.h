@@ -1,7 +1,7 @@
-/* Snapshots made up for tests of what reads and writes dumps. Room: tests.
+/* Made-up snapshots for tests of what reads and writes dumps. Room: tests.
  *
- * One rule: the same arguments give the same snapshot, and its sums are true: totals of a process
- * are those of its cells, the tree's those of its processes. */
+ * One rule: the same arguments give the same snapshot, and its sums are true: the totals of a
+ * process are those of its cells, and those of the tree are those of its processes. */
 #ifndef MEMLOG_TESTS_DUMP_SYNTHETIC_H
 #define MEMLOG_TESTS_DUMP_SYNTHETIC_H
 

@@ -1,7 +1,7 @@
-/* write_synthetic FILE [PROCESSES [NODES [CELLS [PLACES]]]]: a dump of made-up processes.
+/* write_synthetic FILE [PROCESSES [NODES [CELLS [PLACES]]]]: write a dump of made-up processes.
  *
- * PLACES: a file with what their frames are of: a program's path, its build id in hex, then ELF
- * addresses in hex, a line each. Without it they are of no file that there is. */
+ * PLACES is a file that says what their frames are of, a line each: a program's path, its build id
+ * in hex, then ELF addresses in hex. Without it they are of no existing file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,12 +2,12 @@
 #ifndef MEMLOG_TESTS_SERVICE_CONTAINER_H
 #define MEMLOG_TESTS_SERVICE_CONTAINER_H
 
-/* No namespaces, no mounts, no Landlock from here on, in this process and those that it starts. 0
- * when done. */
+/* Forbid namespaces, mounts and Landlock from here on, in this process and those that it starts. 0
+ * on success. */
 int container_enter(void);
 
-/* Namespaces are forbidden but mounting is not, for who is root: in mounts of its own, so that what
- * goes wrong goes wrong there. 0 when done. */
+/* Forbid namespaces, and leave mounting to root, in mounts of its own so that errors stay there. 0
+ * on success. */
 int container_enter_without_unshare(void);
 
 #endif

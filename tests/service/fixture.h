@@ -16,7 +16,7 @@
 
 enum { FIXTURE_LANES = 4, FIXTURE_LOST_MAX = 512, FIXTURE_WAIT_MS = 60000 };
 
-/* What a drain or a dump may take that is to find everybody read: sanitized, on a busy machine. */
+/* The time for a drain or a dump that is to find all clients read: sanitized, on a busy machine. */
 enum { FIXTURE_DEADLINE_MS = 50000 };
 
 /* The service, and what it told its host unasked. */
@@ -62,7 +62,7 @@ int service_stop(struct service *service);
 /* The same, but wait only: something else is to end it. */
 int service_wait(struct service *service);
 
-/* Hang up; fails the test unless it ends as it should: most tests' end. */
+/* Hang up; fails the test unless it ends as it should. Most tests end with this. */
 void service_stop_quietly(struct service *service);
 
 /* Fails the test unless a wait status says that it ended as it should, or that its host broke the
@@ -95,8 +95,7 @@ struct client_lane {
     struct ml_event_state state;
 };
 
-/* A client written by hand: it does with its pipe and its staging what client/stream/flush.c does.
- */
+/* A hand-made client. It uses its pipe and its staging as client/stream/flush.c does. */
 struct client {
     uint32_t id;
     int read_fd, write_fd; /* the pipe; read_fd is what the host keeps in spare */
@@ -116,7 +115,7 @@ void client_add_with(
 );
 void client_add(struct service *service, const struct client *client);
 
-/* Make one with one slot and tell the service of it: most tests' beginning. */
+/* Make one with one slot and tell the service of it. Most tests begin with this. */
 void client_join(struct service *service, struct client *client, uint32_t id);
 
 /* One record into the lane's chunk, published; a full chunk is sent first. */
@@ -127,16 +126,16 @@ void client_put_start(struct client *client);
 void client_put_alloc(struct client *client, uint32_t lane, uint64_t address, uint64_t size_bytes);
 void client_put_free(struct client *client, uint32_t lane, uint64_t address);
 
-/* The lane's chunk down the pipe; a new one begins. */
+/* Send the lane's chunk down the pipe; a new one begins. */
 void client_flush(struct client *client, uint32_t lane);
 
-/* The pipe is full: the lane's chunk, with so many events, is lost; a new one begins. */
+/* The pipe is full: lose the lane's chunk, with so many events; a new one begins. */
 void client_drop(struct client *client, uint32_t lane, uint64_t events);
 
 struct ml_staging_lane *client_lane_header(struct client *client, uint32_t lane);
 
-/* Ten blocks of 100 bytes at one stack, four freed: half of it by pipe, half left in staging. And
- * fail the test unless that is what the service says of it. */
+/* Put ten blocks of 100 bytes at one stack and free four, half of it by pipe and half in staging.
+ * The other fails the test unless the service reports that. */
 void client_put_ten_blocks(struct client *client);
 void client_has_ten_blocks(const struct memlog_service_client_figures *figures);
 

@@ -1,6 +1,6 @@
-/* The service with a wound: it is memlog-service as it is shipped, but the parser of event streams
- * dies of a word, as one with a hole would of a hostile byte. Linked with --wrap, so nothing of the
- * service itself knows. tests/e2e/poison_test.py runs memlog with it. */
+/* memlog-service as it is shipped, but its parser of event streams dies of a certain word, as one
+ * with a hole would of a hostile byte. It is linked with --wrap, so the service's own code is the
+ * same. tests/e2e/poison_test.py runs memlog with it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

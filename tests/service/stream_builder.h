@@ -1,7 +1,7 @@
-/* A client for tests: lanes that encode events into chunks, as the preload does. Room: tests.
+/* A client for tests: its lanes encode events into chunks, as the client does. Room: tests.
  *
- * One rule: what a builder holds is what a process's staging and pipe would hold; a test decides
- * what reaches the session, when, and by which way. */
+ * One rule: a builder holds what a process's staging and pipe would hold. A test decides what
+ * reaches the session, when, and by which way. */
 #ifndef MEMLOG_TESTS_SERVICE_STREAM_BUILDER_H
 #define MEMLOG_TESTS_SERVICE_STREAM_BUILDER_H
 

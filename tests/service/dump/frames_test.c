@@ -1,4 +1,4 @@
-/* Frames and stacks of a dump, held against what is found by looking through everything. */
+/* The frames and stacks of a dump, against those that a search through everything finds. */
 #include <check.h>
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 
 #include "service/history/series.h"
 
-/* Short, so that it goes round often. */
+/* Short, so that the rings wrap around often. */
 static const struct ml_series_shape shape = {.slot_ns = 250000000, .slots = 16, .has_totals = true};
 
 enum { MS = 1000000, NOTES_MAX = 60000 };

@@ -1,4 +1,3 @@
-/* What whoever has taken a process over tries next. */
 #include "tests/service/sandbox/attacks.h"
 
 #include <fcntl.h>

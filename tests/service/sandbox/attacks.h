@@ -1,10 +1,9 @@
-/* What whoever has taken a process over tries next: one table for the service and the analyzer.
+/* What an attacker tries who has taken a process over: one table for the service and the analyzer.
  * Room: tests. Context: a process that is given up.
  *
- * One rule: what was refused must work outside of any sandbox, or else the refusal proves nothing
- * (tests/service/sandbox/sandbox_test.c tries those that leave nothing behind and need no special
- * kernel).
- */
+ * One rule: an attack that is refused must work outside of any sandbox, or else the refusal proves
+ * nothing. tests/service/sandbox/sandbox_test.c tries those that leave nothing behind and need no
+ * special kernel. */
 #ifndef MEMLOG_TESTS_SERVICE_SANDBOX_ATTACKS_H
 #define MEMLOG_TESTS_SERVICE_SANDBOX_ATTACKS_H
 

@@ -1,5 +1,5 @@
-/* Each line of service/sandbox/policy/syscalls.policy is needed: without it, its exercise dies of
- * SIGSYS; with all of them, none does. */
+/* Each line of service/sandbox/policy/syscalls.policy is needed: without it its exercise dies of
+ * SIGSYS, and with all lines no exercise does. */
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "service/session/internal.h"
 #include "tests/service/heap/checks.h"
 
-/* Its share at the tree's peak, and its cells' shares: the same? */
+/* Whether its share at the tree's peak is the sum of its cells' shares. */
 static bool holds_what_its_cells_held(const struct ml_tracker *tracker, struct ml_tree *sum) {
     struct ml_amount left = ml_tracker_tree_held(tracker);
     for (uint32_t i = 0; i < tracker->cells.count; i++) {

@@ -1,4 +1,4 @@
-/* What holds of a session after every step. Room: tests. */
+/* The invariants of a session, which hold after every step. Room: tests. */
 #ifndef MEMLOG_TESTS_SERVICE_SESSION_CHECK_H
 #define MEMLOG_TESTS_SERVICE_SESSION_CHECK_H
 

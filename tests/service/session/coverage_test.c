@@ -23,7 +23,7 @@ static struct ml_coverage_facts healthy(void) {
     ){.running = true, .from_startup = true, .past_is_sure = true, .total_blocks = 1};
 }
 
-/* What is told of one that was read so once. */
+/* What is reported after one such reading. */
 static struct ml_coverage_told
 told_of(const struct ml_coverage_reading *reading, const struct ml_coverage_facts *facts) {
     struct ml_coverage coverage = {.allocator = {.owner = "libc.so.6"}};

@@ -12,8 +12,8 @@
 #include "tests/service/stream_builder.h"
 #include "tools/dev/stream/pack.h"
 
-/* The golden streams cut at every byte and with every bit flipped, and numbers at the top of their
- * ranges. Whatever becomes of that client, its neighbour's figures stay to the byte. Run in the
+/* The golden streams, cut at every byte and with every bit flipped, and numbers at the top of their
+ * ranges. Whatever becomes of that client, its neighbour's figures stay to the byte. Runs in the
  * root of the tree. */
 
 static const char folder[] = "tests/golden";
@@ -24,7 +24,7 @@ enum {
     MEMORY_BYTES = 64 << 20
 };
 
-/* The bytes of one golden stream, of all its clients together: as good as any other for this. */
+/* The bytes of one golden stream, of all its clients in a row. */
 struct stream {
     char name[256];
     uint8_t *bytes;
@@ -63,7 +63,7 @@ static struct pair pair_open(void) {
     return pair;
 }
 
-/* Both have ended: all that came is applied. */
+/* Both have ended, so all that came is applied. */
 static void pair_end(struct pair *pair) {
     const struct ml_client_end end = {.state = 1, .end = {.ticks = 90}};
     ck_assert_int_eq(ml_session_advance(pair->session, 80), ML_OK);
@@ -73,7 +73,7 @@ static void pair_end(struct pair *pair) {
     ck_assert(ml_session_check(pair->session));
 }
 
-/* The neighbour has not noticed. */
+/* The neighbour is unaffected. */
 static void pair_close(struct pair *pair) {
     struct ml_snapshot *snapshot = NULL;
     const struct ml_client_figures figures = ml_client_figures(pair->neighbour);

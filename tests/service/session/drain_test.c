@@ -1,5 +1,5 @@
-/* Pipes while a dump is taken: the readers and the answer themselves, over real pipes, in this
- * process. What a test waits for is a pipe that is empty, never a time. */
+/* Pipes while a dump is taken. The readers and the answer run in this process, over real pipes. A
+ * test waits for an empty pipe, never for a time. */
 #include <check.h>
 #include <errno.h>
 #include <ev.h>
@@ -130,7 +130,7 @@ static bool is_empty(void) {
     return count_bytes == 0;
 }
 
-/* A program that would wait now; answers how many bytes more are live in it. */
+/* A program that would wait now. Returns how many more bytes are live in it. */
 static uint64_t fill_pipe(uint64_t first_address) {
     uint64_t blocks = 0;
     while (has_room()) {
@@ -195,7 +195,7 @@ static enum ml_status keep_reply(
     return ML_OK;
 }
 
-/* Taken to a file that takes nothing: all that is done for it is copying. */
+/* The file takes nothing, so all of the time goes into copying. */
 START_TEST(a_dump_reads_pipes_before_its_first_byte_is_written) {
     set_up_with(0);
     const struct memlog_service_dump_request request = {

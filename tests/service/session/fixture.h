@@ -1,6 +1,6 @@
-/* A session with clients that are made by hand. Room: tests.
+/* A session with hand-made clients. Room: tests.
  *
- * One rule: a client is its id, from 1; its builder writes what it streams. */
+ * One rule: a client is named by its id, from 1. Its builder writes what it streams. */
 #ifndef MEMLOG_TESTS_SERVICE_SESSION_FIXTURE_H
 #define MEMLOG_TESTS_SERVICE_SESSION_FIXTURE_H
 
@@ -24,13 +24,13 @@ void session_tear_down(void);
 void add_with(uint32_t id, const struct ml_client_setup *setup);
 void add_client(uint32_t id);
 
-/* Read all that is in its pipe. Returns what the client says of it. */
+/* Read all of its pipe. Returns the client's answer. */
 enum ml_status read_pipe(uint32_t id);
 
-/* Read everybody, and apply everything up to that moment. */
+/* Read all clients, and apply everything up to that moment. */
 void advance(uint64_t ticks);
 
-/* The process has ended then, and everything of it is read. */
+/* The process has ended at that moment, and all of it is read. */
 void end_client(uint32_t id, uint64_t ticks);
 
 struct ml_client_figures figures(uint32_t id);

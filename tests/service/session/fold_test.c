@@ -1,4 +1,4 @@
-/* The same run in two sessions, one of which folds: every sum must be the same, stack by stack. */
+/* The same run in two sessions, one of which folds. Every sum must be the same, stack by stack. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ enum {
 static const char *const names[PROGRAMS] = {"cc1", "as", "sh", "sampled"};
 static const char *const paths[PROGRAMS] = {"/bin/cc1", "/bin/as", "/bin/sh", "/bin/sampled"};
 
-/* A process that runs: where its modules lie, and which of its nodes stands for which frame. */
+/* A running process: where its modules lie, and which node has which frame. */
 struct process {
     uint32_t id, program;
     struct builder *builder;

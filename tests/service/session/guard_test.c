@@ -1,4 +1,4 @@
-/* What a session gives up when its memory runs short, and that it gives up nothing else. */
+/* What a session gives up when its memory runs short, and that it gives up nothing more. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static void allocate(uint32_t at, uint32_t count) {
     }
 }
 
-/* A limit of which so much is taken, the largest client's next growth with it. */
+/* Set a limit of which so much is taken, with the largest client's next growth. */
 static void limit_at(uint64_t percent) {
     const struct ml_session_memory memory = ml_session_memory(session);
     const uint64_t needed_bytes =
@@ -87,7 +87,7 @@ static void limit_at(uint64_t percent) {
     ml_session_limit(session, needed_bytes * 100 / percent);
 }
 
-/* The guard's next word; false: it has none. */
+/* The guard's next event; false: there is none. */
 static bool hear(struct ml_guard_event *out_event) {
     return ml_session_guard(session, out_event);
 }
@@ -204,7 +204,7 @@ START_TEST(whoever_is_over_its_quota_of_blocks_pays_alone) {
 }
 END_TEST
 
-/* Stack nodes cannot be given up for totals: it is lost, and the others need not even notice. */
+/* Stack nodes cannot be replaced by totals: the client is lost, and the others do not notice. */
 static void define_nodes(uint32_t at, uint32_t first, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         builder_node(builders[at], 0, first + i, first + i - 1);

@@ -10,8 +10,8 @@
 #include "tests/service/stream_builder.h"
 #include "tests/suite.h"
 
-/* What chance seldom brings about: lane headers read at the worst moment, and memory that ends at
- * any place. */
+/* What random runs seldom reach: lane headers read at the worst moment, and memory that ends at any
+ * place. */
 
 enum { SLOTS_MAX = BUILDER_LANES };
 

@@ -7,7 +7,7 @@
 
 #include "tests/suite.h"
 
-/* What a state stands for, as one would keep it by hand. */
+/* The facts that a state stands for. */
 struct facts {
     bool has_said_end, is_for_good, is_gone, is_listed;
 };
@@ -20,7 +20,7 @@ static const struct facts facts_of[ML_LEAVING_COUNT] = {
     [ML_LEAVING_LEFT] = {.is_for_good = true, .is_gone = true},
 };
 
-/* What an event does to each of them. Who is gone says nothing any more. */
+/* How an event changes each fact. After it is gone, a process's events change nothing. */
 static struct facts after(struct facts facts, enum ml_leaving_event event) {
     switch (event) {
     case ML_LEAVING_ON_EXIT:

@@ -1,4 +1,4 @@
-/* What is lost on the way, and what comes late: only that is missing or wrong, and it is said. */
+/* Losses and late events: only what was lost is missing, and it is reported. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* What the session should say, worked out the slow and obvious way. Room: tests.
+/* The figures that the session should report, worked out the slow and obvious way. Room: tests.
  *
- * One rule: no trick of the session is used here: all events are sorted by stamp and applied one by
- * one, and at each new maximum every cell is copied. */
+ * One rule: the model uses none of the session's tricks. It sorts all events by stamp, applies them
+ * one by one, and copies every cell at each new maximum. */
 #ifndef MEMLOG_TESTS_SERVICE_SESSION_MODEL_H
 #define MEMLOG_TESTS_SERVICE_SESSION_MODEL_H
 
@@ -87,8 +87,8 @@ void model_fini(struct model *model);
 /* A client begins; returns its index. */
 uint32_t model_add_client(struct model *model);
 
-/* Something happens. An END in MODEL_HOST_LANE is the host's word; REAPED's pid is the child's
- * index + MODEL_FIRST_PID; NONE is a hole: records of the lane were lost. */
+/* Add an event. An END in MODEL_HOST_LANE comes from the host. A REAPED event's pid is the child's
+ * index + MODEL_FIRST_PID. NONE is a hole: records of the lane were lost. */
 void model_add(
     struct model *model,
     uint32_t client,

@@ -13,8 +13,8 @@
 #include "tests/service/stream_builder.h"
 #include "tests/suite.h"
 
-/* Random processes with random threads, read through random cuts of their pipes and random looks
- * into their staging, against the model, to the byte. A seed's whole run is one test. */
+/* Random processes with random threads, whose pipes are cut at random and whose staging is read at
+ * random moments, against the model, to the byte. One test is one seed's whole run. */
 
 enum { ADDRESSES = 48, STEPS = 1500, NODES = 12, WORKERS = 3 };
 

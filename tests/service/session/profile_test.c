@@ -1,5 +1,4 @@
-/* Profiles one after another: which bytes are whose, and what is left of a profile that is no more.
- */
+/* Profiles one after another: to which one bytes belong, and what remains of one that has ended. */
 #include <check.h>
 #include <string.h>
 

@@ -14,8 +14,8 @@
 #include "tests/suite.h"
 
 /* Processes whose threads stop between any two stores, whose lane headers are read word by word
- * meanwhile, and whose chunks get lost, against the model, to the byte. A seed's whole run is one
- * test. */
+ * meanwhile, and whose chunks get lost, against the model, to the byte. One test is one seed's
+ * whole run. */
 
 enum { ADDRESSES = 40, STEPS = 6000, NODES = 9, STILL_ROUNDS = 8, WORKERS = 3 };
 

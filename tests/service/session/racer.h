@@ -1,10 +1,9 @@
-/* A client for tests whose threads stop between any two stores, as the scheduler likes. Room:
- * tests.
+/* A client whose threads stop between any two stores, as a scheduler may stop them. Room: tests.
  *
- * One rule: the stores come in the order of client/stream/flush.c and ipc/wire/staging.h: busy,
- * stamp (perhaps the last one again, ipc/wire/lease.h), record, published; when a chunk is full:
- * pipe (or lost_events), sent, (lost_chunks,) published. What the service can have seen goes to the
- * model, once; what it cannot, leaves a hole there. */
+ * One rule: the stores have the order of client/stream/flush.c and ipc/wire/staging.h: busy, stamp
+ * (perhaps the last one again, ipc/wire/lease.h), record, published. When a chunk is full: pipe (or
+ * lost_events), sent, (lost_chunks,) published. What the service can have seen is added to the
+ * model once; the rest leaves a hole there. */
 #ifndef MEMLOG_TESTS_SERVICE_SESSION_RACER_H
 #define MEMLOG_TESTS_SERVICE_SESSION_RACER_H
 

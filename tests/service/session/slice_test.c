@@ -1,5 +1,5 @@
-/* Slices applied client by client on several cores, against the same slices merged event by event:
- * long ones, cut into pieces, with processes that come and go in them. */
+/* Slices that are applied client by client on several cores, against the same slices merged event
+ * by event. They are long, are cut into pieces, and have processes that come and go. */
 #include <check.h>
 #include <stdbool.h>
 #include <stdlib.h>
