@@ -105,7 +105,7 @@ static void write_others(struct ml_stacks *stacks, FILE *nowhere) {
 
 /* What people look at beside the report: each breakdown, what grew, the dump against itself. */
 static void write_views(const struct ml_report *report, FILE *nowhere) {
-    const struct ml_timeline_wish whole = {.from = {.from = ML_TIME_NONE}};
+    const struct ml_timeline_span whole = {.from = {.from = ML_TIME_NONE}};
     struct ml_timeline timeline;
     struct ml_diff diff;
     const char *error = NULL;

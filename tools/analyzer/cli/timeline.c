@@ -13,17 +13,17 @@ struct request {
     const char *output;
     uint32_t limit, points;
     bool no_stacks;
-    struct ml_timeline_wish wish;
+    struct ml_timeline_span span;
     struct ml_load load;
 };
 
 static const struct ml_option options[] = {
     {.name = "--from",
-     ML_TIME_TO(struct request, wish.from),
+     ML_TIME_TO(struct request, span.from),
      .value = "TIME",
      .help = "look at what came after that time only"},
     {.name = "--to",
-     ML_TIME_TO(struct request, wish.to),
+     ML_TIME_TO(struct request, span.to),
      .value = "TIME",
      .help = "look at what came before it only"},
     ML_ROW_PID(struct request, load.pid, "this process only"),
@@ -79,7 +79,7 @@ say(const struct ml_command *command, const struct request *request, const struc
     struct ml_timeline timeline;
     struct ml_output output;
     const char *error = "";
-    enum ml_status status = ml_timeline_init(&timeline, &report, &request->wish, &error);
+    enum ml_status status = ml_timeline_init(&timeline, &report, &request->span, &error);
 
     if (status == ML_PEER_FORM) {
         ml_timeline_fini(&timeline);

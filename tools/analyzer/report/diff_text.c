@@ -166,7 +166,6 @@ static struct ml_units signed_size(uint64_t from, uint64_t to) {
 
 static void
 put_row(const struct ml_report_page *page, const char *title, uint64_t from, uint64_t to) {
-
     ml_report_print(
         page,
         "  %-9s  %11s  %11s  " ML_BOLD "%12s" ML_PLAIN,

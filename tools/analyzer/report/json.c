@@ -14,7 +14,6 @@ static void text_member(struct ml_json *json, const char *name, struct ml_profil
 }
 
 static void time_member(struct ml_json *json, const char *name, uint64_t realtime_ns) {
-
     ml_json_string_member(json, name, ml_units_time_ms(realtime_ns).text);
 }
 

@@ -55,7 +55,6 @@ void ml_report_state(const struct ml_profile_process *process, char *out_state, 
 /* An entry that stands for several; its figures are their sums. */
 static void
 put_folded(const struct ml_report_page *page, const struct ml_profile_process *process) {
-
     ml_report_print(
         page,
         "%7s  " ML_DIM "the sums of %s such processes",

@@ -161,7 +161,6 @@ static void put_holders(const struct ml_report_page *page) {
         );
     }
     for (size_t i = 0; i < count && i < HOLDERS_SHOWN; i++) {
-
         ml_report_print(
             page,
             "  %5.1f %%  " ML_BOLD "%10s" ML_PLAIN "   ",

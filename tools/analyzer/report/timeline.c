@@ -175,12 +175,12 @@ static void find_changes(struct ml_timeline *timeline) {
 }
 
 static enum ml_status read_span(
-    struct ml_timeline *timeline, const struct ml_timeline_wish *wish, const char **out_error
+    struct ml_timeline *timeline, const struct ml_timeline_span *span, const char **out_error
 ) {
     timeline->from_ms =
-        wish->from.from == ML_TIME_NONE ? timeline->first_ms : timestamp_of(timeline, wish->from);
+        span->from.from == ML_TIME_NONE ? timeline->first_ms : timestamp_of(timeline, span->from);
     timeline->to_ms =
-        wish->to.from == ML_TIME_NONE ? timeline->last_ms : timestamp_of(timeline, wish->to);
+        span->to.from == ML_TIME_NONE ? timeline->last_ms : timestamp_of(timeline, span->to);
     if (timeline->from_ms >= timeline->last_ms || timeline->to_ms <= timeline->first_ms) {
         *out_error = "nothing is known of that time; without --from and --to you see from when "
                      "to when";
@@ -196,7 +196,7 @@ static enum ml_status read_span(
 enum ml_status ml_timeline_init(
     struct ml_timeline *timeline,
     const struct ml_report *report,
-    const struct ml_timeline_wish *wish,
+    const struct ml_timeline_span *span,
     const char **out_error
 ) {
     const struct ml_profile *profile = report->profile;
@@ -216,7 +216,7 @@ enum ml_status ml_timeline_init(
                      "memlog wrote it; memlog report shows what it has";
         return ML_ENV_MISSING;
     }
-    status = read_span(timeline, wish, out_error);
+    status = read_span(timeline, span, out_error);
     if (status != ML_OK) {
         return status;
     }

@@ -1,8 +1,8 @@
-/* What was live when, of a dump: its series, and what grew between two of their moments. Room:
- * tools. Context: one thread.
+/* What was live over time: the series of a dump, and what grew between two moments. Room: tools.
+ * Context: one thread.
  *
- * One rule: a moment within a slot counts as the nearer of the slot's two boundaries, where it is
- * known to the byte what was held. */
+ * One rule: a moment within a slot counts as the nearer boundary of the slot. Only at boundaries
+ * the held bytes are known exactly. */
 #ifndef MEMLOG_TOOLS_ANALYZER_REPORT_TIMELINE_H
 #define MEMLOG_TOOLS_ANALYZER_REPORT_TIMELINE_H
 
@@ -15,36 +15,36 @@
 #include "ipc/wire/ml_status.h"
 #include "tools/analyzer/report/report.h"
 
-/* What a stack held at the span's start and end, and in between. */
+/* What a stack held at both ends of the span, and in between. */
 struct ml_timeline_change {
     const struct ml_profile_process *process;
-    uint32_t node; /* of the stacks; ML_STACKS_NONE: no stack */
+    uint32_t node; /* ML_STACKS_NONE: blocks without a stack */
     uint64_t from_bytes, to_bytes;
-    uint64_t most_bytes; /* that is known of in between: not less than either */
-    bool is_partial;     /* what it held before its series began, within the span, is not known */
+    uint64_t most_bytes; /* known in between; at least the larger of both */
+    bool is_partial;     /* its series began within the span: what it held before is not known */
 };
 
 struct ml_timeline {
     const struct ml_report *report;
     uint64_t first_ms, last_ms;         /* CLOCK_MONOTONIC; of all series */
     uint64_t from_ms, to_ms;            /* the span */
-    struct ml_timeline_change *changes; /* who grew most first, who shrank most last */
+    struct ml_timeline_change *changes; /* by growth, the largest first */
     size_t changes_count;
-    struct ml_timeline_change *passed; /* who held more in between than at both ends; most first */
+    struct ml_timeline_change *passed; /* held more in between than at both ends; most first */
     size_t passed_count;
 };
 
-/* What was asked: ML_TIME_NONE for the whole. */
-struct ml_timeline_wish {
+/* ML_TIME_NONE: to that end of the dump. */
+struct ml_timeline_span {
     struct ml_time from, to;
 };
 
-/* Errors: ML_ENV_MISSING the dump has no series, or none of that time; ML_PEER_FORM the span is
- * behind itself; *out_error (static) says so. ML_ENV_MEMORY. The report is borrowed. */
+/* Errors: ML_ENV_MISSING: the dump has no series, or none of that time. ML_PEER_FORM: the span ends
+ * before it begins. *out_error (static) tells which. ML_ENV_MEMORY. The report is borrowed. */
 ML_NODISCARD enum ml_status ml_timeline_init(
     struct ml_timeline *timeline,
     const struct ml_report *report,
-    const struct ml_timeline_wish *wish,
+    const struct ml_timeline_span *span,
     const char **out_error
 );
 void ml_timeline_fini(struct ml_timeline *timeline);
@@ -52,23 +52,23 @@ void ml_timeline_fini(struct ml_timeline *timeline);
 /* How much more it held in between than at both ends. */
 uint64_t ml_timeline_passed_bytes(const struct ml_timeline_change *change);
 
-/* The series of the tree; NULL if the dump was narrowed to some processes. */
+/* The tree's series; NULL: only some processes of the dump are loaded. */
 const struct ml_profile_series *ml_timeline_tree(const struct ml_timeline *timeline);
 
-/* A process's own; NULL: it has none. */
+/* A process's series; NULL: it has none. */
 const struct ml_profile_series *
 ml_timeline_sums(const struct ml_timeline *timeline, const struct ml_profile_process *process);
 
-/* What a series held at that moment's boundary; before it began what it began with. */
+/* What a series held at that boundary. Before its first point it is the first point's value. */
 uint64_t ml_series_at(const struct ml_profile_series *series, uint64_t ms);
 
-/* The most that it held between two moments; false: it was not there. */
+/* The most that it held between two moments. False: it has no point there. */
 bool ml_series_most(
     const struct ml_profile_series *series, uint64_t from_ms, uint64_t to_ms, uint64_t *out_bytes
 );
 
-/* Two neighbours and more as one, so that points_max (0: all) are left: the next one behind `at`,
- * which moves on. False: there is none. */
+/* The next point behind `at`, which moves on. Neighbours are joined until points_max are left (0:
+ * all). False: there is none. */
 bool ml_series_next(
     const struct ml_profile_series *series,
     size_t points_max,
@@ -82,8 +82,8 @@ void ml_timeline_name(
     const struct ml_stacks *stacks, uint32_t node, char out_name[ML_TIMELINE_NAME_BYTES]
 );
 
-/* The forms. JSON and CSV have every point unless points_max says fewer (JSON of many processes
- * fewer still); has_stacks: the stacks' series, too. */
+/* The forms. JSON and CSV have every point, or points_max of them; JSON of many processes has
+ * fewer still. `has_stacks`: the series of stacks, too. */
 void ml_timeline_text(
     const struct ml_timeline *timeline, const struct ml_report_style *style, FILE *out
 );

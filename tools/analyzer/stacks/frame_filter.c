@@ -6,25 +6,25 @@
 #include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/prune.h"
 
-enum wish { FOCUS, IGNORE, SHOW, HIDE, WISHES };
+enum option { FOCUS, IGNORE, SHOW, HIDE, OPTIONS };
 
 /* What the four say of one frame, as bits. */
-#define BIT(wish_) (1U << (wish_))
+#define BIT(option_) (1U << (option_))
 
 struct words {
-    regex_t regex[WISHES];
-    bool is_wished[WISHES];
+    regex_t regex[OPTIONS];
+    bool is_given[OPTIONS];
 };
 
-static const char *text_of(const struct ml_frame_filter *filter, enum wish wish) {
+static const char *text_of(const struct ml_frame_filter *filter, enum option option) {
     const char *const texts[] = {filter->focus, filter->ignore, filter->show, filter->hide};
 
-    return texts[wish];
+    return texts[option];
 }
 
 static void words_fini(struct words *words) {
-    for (int i = 0; i < WISHES; i++) {
-        if (words->is_wished[i]) {
+    for (int i = 0; i < OPTIONS; i++) {
+        if (words->is_given[i]) {
             regfree(&words->regex[i]);
         }
     }
@@ -33,13 +33,13 @@ static void words_fini(struct words *words) {
 /* False: one is no regular expression, or there is no memory; _fini is still needed. */
 static bool words_init(struct words *words, const struct ml_frame_filter *filter) {
     *words = (struct words){0};
-    for (int i = 0; i < WISHES; i++) {
-        const char *text = text_of(filter, (enum wish)i);
+    for (int i = 0; i < OPTIONS; i++) {
+        const char *text = text_of(filter, (enum option)i);
 
         if (text && regcomp(&words->regex[i], text, REG_EXTENDED | REG_NOSUB) != 0) {
             return false;
         }
-        words->is_wished[i] = text != NULL;
+        words->is_given[i] = text != NULL;
     }
     return true;
 }
@@ -51,8 +51,8 @@ bool ml_frame_filter_is_any(const struct ml_frame_filter *filter) {
 static unsigned match_text(const struct words *words, const char *text) {
     unsigned bits = 0;
 
-    for (int i = 0; i < WISHES; i++) {
-        if (words->is_wished[i] && regexec(&words->regex[i], text, 0, NULL, 0) == 0) {
+    for (int i = 0; i < OPTIONS; i++) {
+        if (words->is_given[i] && regexec(&words->regex[i], text, 0, NULL, 0) == 0) {
             bits |= BIT(i);
         }
     }
@@ -60,7 +60,7 @@ static unsigned match_text(const struct words *words, const char *text) {
 }
 
 static bool is_shown(const struct words *words, unsigned bits) {
-    return (!words->is_wished[SHOW] || (bits & BIT(SHOW)) != 0) && (bits & BIT(HIDE)) == 0;
+    return (!words->is_given[SHOW] || (bits & BIT(SHOW)) != 0) && (bits & BIT(HIDE)) == 0;
 }
 
 /* What the words say of a place, and which of its functions stay. */
@@ -136,7 +136,7 @@ static void list_filter(struct ml_stack_list *list, const struct work *work) {
         bool has_node = stack.node != ML_STACKS_NONE;
         unsigned bits = has_node ? work->bits[stack.node] : 0;
 
-        if ((work->words->is_wished[FOCUS] && (bits & BIT(FOCUS)) == 0) || (bits & BIT(IGNORE))) {
+        if ((work->words->is_given[FOCUS] && (bits & BIT(FOCUS)) == 0) || (bits & BIT(IGNORE))) {
             continue;
         }
         stack.node = has_node ? work->nodes[stack.node] : ML_STACKS_NONE;
