@@ -1,8 +1,8 @@
 /* Two dumps, stack by stack. Room: tools. Context: one thread.
  *
- * One rule: a stack is told by its functions and the files that they are in, not by addresses: the
- * dumps may come from two builds, and a file may be called otherwise in the other
- * (tools/analyzer/stacks/module_pairs.h). Frames without names are told by file and address. */
+ * One rule: two stacks are equal when their functions and files are, whatever the addresses: the
+ * dumps may come from two builds. A file may have another name in the other dump
+ * (tools/analyzer/stacks/module_pairs.h). Frames without names are compared by file and address. */
 #ifndef MEMLOG_TOOLS_ANALYZER_REPORT_DIFF_H
 #define MEMLOG_TOOLS_ANALYZER_REPORT_DIFF_H
 
@@ -17,18 +17,18 @@ enum ml_diff_side { ML_DIFF_FROM = 0, ML_DIFF_TO = 1, ML_DIFF_SIDES = 2 };
 
 struct ml_diff_stack {
     struct ml_profile_totals
-        sides[ML_DIFF_SIDES]; /* of the trees; peak: shares of the tree's peak */
-    enum ml_diff_side side;   /* whose `node` it is */
-    uint32_t node;            /* one of the stacks; ML_STACKS_NONE: no stack */
+        sides[ML_DIFF_SIDES]; /* of the whole trees; peaks are shares of the tree's peak */
+    enum ml_diff_side side;   /* the side that has `node` */
+    uint32_t node;            /* ML_STACKS_NONE: blocks without a stack */
 };
 
-/* Every stack that either has. */
+/* Every stack of either dump. */
 struct ml_diff {
     struct ml_diff_stack *stacks;
     size_t count, capacity;
 };
 
-/* Compare. The stacks must have their names. Errors: ML_ENV_MEMORY; then _fini is still allowed. */
+/* Compare two dumps that have their names. Errors: ML_ENV_MEMORY; _fini is needed even then. */
 ML_NODISCARD enum ml_status
 ml_diff_init(struct ml_diff *diff, const struct ml_stacks *from, const struct ml_stacks *to);
 void ml_diff_fini(struct ml_diff *diff);

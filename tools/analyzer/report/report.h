@@ -1,7 +1,7 @@
-/* A dump, told: `memlog report`, as text for a person and as JSON for a program. Room: tools.
- * Context: one thread.
+/* `memlog report`: a dump as text for people and as JSON for programs. Room: tools. Context: one
+ * thread.
  *
- * One rule: both tell the same figures, those of the dump; nothing is rounded in JSON. */
+ * One rule: both show the dump's own figures. JSON rounds none of them. */
 #ifndef MEMLOG_TOOLS_ANALYZER_REPORT_REPORT_H
 #define MEMLOG_TOOLS_ANALYZER_REPORT_REPORT_H
 
@@ -15,9 +15,9 @@
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"
 
-/* What a report's lists are about. */
+/* What the lists of a report show. */
 enum ml_report_list {
-    ML_LIST_USUAL,  /* stacks that are live, and those of the peak */
+    ML_LIST_USUAL,  /* live stacks, and those of the peak */
     ML_LIST_STACKS, /* stacks by `metric` and `order` */
     ML_LIST_ROWS    /* `breakdown`, by `metric` */
 };
@@ -26,17 +26,17 @@ struct ml_report {
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
     const char *file_path;     /* as the user named it */
-    uint32_t pid;              /* what is shown is of this process alone; 0: of all */
-    size_t limit;              /* lines that are shown of each list; 0: the form's own default */
-    bool is_every_frame_shown; /* operator new and the like are frames as others, also in text */
+    uint32_t pid;              /* of the one process to show; 0: all */
+    size_t limit;              /* lines of each list; 0: the form's own default */
+    bool is_every_frame_shown; /* allocator frames are shown, too, also in text */
     enum ml_report_list list;
     enum ml_metric metric;
     enum ml_breakdown_by by;
     enum ml_breakdown_order order;
-    const struct ml_breakdown *breakdown; /* sorted; of ML_LIST_ROWS */
+    const struct ml_breakdown *breakdown; /* sorted; for ML_LIST_ROWS */
 };
 
-/* JSON for programs, with version 1 of its members; without a limit every stack. */
+/* Version 1 of the JSON. Without a limit it has every stack. */
 void ml_report_json(const struct ml_report *report, FILE *out);
 
 /* The same without any stack. */
@@ -47,14 +47,13 @@ struct ml_report_style {
     bool colour;
 };
 
-/* The text. */
 void ml_report_text(const struct ml_report *report, const struct ml_report_style *style, FILE *out);
 
-/* The list alone as comma-separated values with a line of titles (RFC 4180): rows of the breakdown,
- * or stacks, their frames joined by ';', outermost first. */
+/* The list alone as comma-separated values (RFC 4180) behind a line of titles. It has the rows of
+ * the breakdown, or stacks with their frames joined by ';', outermost first. */
 void ml_report_csv(const struct ml_report *report, FILE *out);
 
-/* The answer and who holds most, one line each: what a run says at its end. */
+/* What a run prints at its end: the figures, and who holds most. */
 void ml_report_summary(
     const struct ml_report *report, const struct ml_report_style *style, FILE *out
 );
@@ -62,12 +61,12 @@ void ml_report_summary(
 /* Sort by the change in one figure, largest first. */
 void ml_report_diff_sort(struct ml_diff *diff, enum ml_metric metric);
 
-/* What changed between sides[0] and sides[1]; the limit is that of sides[1]. */
+/* What changed between the sides. The limit is that of ML_DIFF_TO, here and below. */
 void ml_report_diff_json(
     const struct ml_report sides[ML_DIFF_SIDES], const struct ml_diff *diff, FILE *out
 );
-/* What grew alone, largest first, as catapult's diff_heap_profiler lists leaks: count, size,
- * count_by_type, stackframes (innermost first). The limit is that of sides[1]. */
+/* Only what grew, the largest first, as catapult's diff_heap_profiler lists leaks: count, size,
+ * count_by_type, stackframes (innermost first). */
 void ml_report_diff_leaks(
     const struct ml_report sides[ML_DIFF_SIDES],
     const struct ml_diff *diff,

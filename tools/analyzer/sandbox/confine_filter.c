@@ -17,21 +17,21 @@
 #include "tools/analyzer/sandbox/confine_filter.h"
 #include "tools/analyzer/sandbox/confine_policy.h"
 
-/* AddressSanitizer's leak check at the end is a process that traces this one. */
+/* At the end AddressSanitizer's leak check traces this process from another one. */
 #ifdef __SANITIZE_ADDRESS__
 enum { CONFINE_CALLS = 0 };
 #else
 enum { CONFINE_CALLS = 1 };
 #endif
 
-/* Everything that changes the file system, as of Landlock's first version; later ones add to it. */
+/* All rights that change the file system in Landlock's first version. Later versions add more. */
 static const uint64_t writing =
     LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
     LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
     LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_EXECUTE;
 
-/* What convert does to its output: write a new file, rename it over the old one or remove it. */
+/* `convert` writes a new file, then renames it over the old one or removes it. */
 static const uint64_t writing_output =
     LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG;
 

@@ -1,6 +1,7 @@
-/* The analyzer's sandbox, with a choice that only tests make. Room: tools (private; :confine).
+/* The analyzer's sandbox with an option for tests. Room: tools (private; :confine).
  *
- * One rule: what is not permitted is refused; what ends the process is a line that a test asks for.
+ * One rule: a call that is not permitted is refused. Only a line that a test names ends the
+ * process.
  */
 #ifndef MEMLOG_TOOLS_ANALYZER_SANDBOX_CONFINE_FILTER_H
 #define MEMLOG_TOOLS_ANALYZER_SANDBOX_CONFINE_FILTER_H
@@ -8,7 +9,7 @@
 #include <stdint.h>
 
 /* ml_confine(), but the calls that line `deadly_line` of the policy permits (struct
- * ml_seccomp_line; 0: of none) end the process with SIGSYS: so it is seen who uses the line. */
+ * ml_seccomp_line; 0: none) end the process with SIGSYS. So a test sees who uses the line. */
 void ml_confine_but(const char *output_path, uint32_t deadly_line);
 
 #endif

@@ -1,8 +1,8 @@
-/* Who asked for a stack's blocks: its innermost function that is the program's own, neither the C
- * or C++ library's nor one that hands memory on for others
- * (tools/analyzer/stacks/allocator_frames.h). Room: tools. Context: one thread.
+/* The attributed function of a stack: the innermost one of the program itself. It is neither of the
+ * C or C++ library nor an allocator frame (tools/analyzer/stacks/allocator_frames.h). Room: tools.
+ * Context: one thread.
  *
- * One rule: a name that says nothing about who wanted the memory is nobody's. */
+ * One rule: a name that does not tell who needs the memory is never attributed. */
 #ifndef MEMLOG_TOOLS_ANALYZER_STACKS_ATTRIBUTION_H
 #define MEMLOG_TOOLS_ANALYZER_STACKS_ATTRIBUTION_H
 
@@ -14,17 +14,16 @@
 
 struct ml_attribution {
     uint32_t node; /* ML_STACKS_NONE: there is no stack */
-    size_t symbol; /* which of its place's functions; innermost first */
-    bool is_named; /* false: the next best, such as an address or an allocator */
+    size_t symbol; /* index into the place's functions, innermost first */
+    bool is_named; /* false: a substitute, such as an address or an allocator */
 };
 
-/* The attribution of the stack that ends there. A few frames without a name are passed over for a
- * caller that has one; behind more of them its name would be too far from the block to tell of it,
- * then the innermost of them stands for it. */
+/* The attribution of the stack whose innermost node is `node`. A few frames without names are
+ * skipped for a caller that has one. Behind many of them a name is too far from the block: then the
+ * innermost frame without a name is taken. */
 struct ml_attribution ml_attribution_find(const struct ml_stacks *stacks, uint32_t node);
 
-/* Whether the code lies in a file that every program has: the C and C++ library and their loader.
- */
+/* Whether the file is one that every program has: the C or C++ library, or the loader. */
 bool ml_attribution_is_common(const struct ml_code_file *file);
 bool ml_attribution_is_common_name(const char *base_name);
 

@@ -1,8 +1,8 @@
-/* Some of the stacks, and some of their frames: --focus, --ignore, --show, --hide. Room: tools.
- * Context: one thread.
+/* Filters of stacks and frames: --focus, --ignore, --show, --hide. Room: tools. Context: one
+ * thread.
  *
- * One rule: words match a frame as in pprof, anywhere in its function, source file or module; sums
- * of the dump stay what they are, so a share is always one of the whole. */
+ * One rule: an expression matches anywhere in a frame's function, source file or module, as in
+ * pprof. The sums of the dump do not change, so every share is a share of the whole. */
 #ifndef MEMLOG_TOOLS_ANALYZER_STACKS_FRAME_FILTER_H
 #define MEMLOG_TOOLS_ANALYZER_STACKS_FRAME_FILTER_H
 
@@ -10,18 +10,18 @@
 
 #include "tools/analyzer/stacks/stacks.h"
 
-/* POSIX extended regular expressions; NULL: no wish. */
+/* POSIX extended regular expressions; NULL: not given. */
 struct ml_frame_filter {
-    const char *focus;  /* stacks with such a frame alone */
-    const char *ignore; /* no stack with such a frame */
-    const char *show;   /* such frames alone */
-    const char *hide;   /* no such frame */
+    const char *focus;  /* keep only stacks with such a frame */
+    const char *ignore; /* drop stacks with such a frame */
+    const char *show;   /* keep only such frames */
+    const char *hide;   /* drop such frames */
 };
 
-/* Whether anything is wished. */
+/* Whether any option is given. */
 bool ml_frame_filter_is_any(const struct ml_frame_filter *filter);
 
-/* Do it, once, after names were found; the words are regular expressions: the options saw to it.
+/* Filter the stacks once, after names were found. The option table has checked the expressions.
  * Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_stacks_filter_frames(struct ml_stacks *stacks, const struct ml_frame_filter *filter);

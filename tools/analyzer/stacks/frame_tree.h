@@ -1,9 +1,9 @@
-/* Stacks as a tree of frames told by their functions: what flame graphs, diffs and trees of others
- * show. Room: tools. Context: one thread.
+/* Stacks as a tree of functions, for flame graphs, diffs and other formats. Room: tools. Context:
+ * one thread.
  *
- * One rule: a frame is told by its callers, its function and the name of the file that it is in,
- * not by addresses: stacks of two builds fall together. Inlined functions are frames of their own;
- * a frame without a name is told by file and address. */
+ * One rule: equal frames have equal callers, functions and file names, whatever their addresses. So
+ * stacks of two builds are compared. An inlined function is a frame of its own. A frame without a
+ * name is known by file and address. */
 #ifndef MEMLOG_TOOLS_ANALYZER_STACKS_FRAME_TREE_H
 #define MEMLOG_TOOLS_ANALYZER_STACKS_FRAME_TREE_H
 
@@ -16,10 +16,10 @@
 #include "tools/analyzer/stacks/stacks.h"
 
 struct ml_frame {
-    uint32_t parent; /* ML_STACKS_NONE: outermost; else a smaller number than its own */
+    uint32_t parent; /* ML_STACKS_NONE: outermost; always before its children */
     uint32_t kind;   /* as a place's */
     uint32_t name;   /* text: "main", "libc.so.6+0x29d90", "[stack not walked further]" */
-    uint32_t module; /* text: the file's name without its folder; "" none */
+    uint32_t module; /* text: the file's name without folder; "": none */
 };
 
 struct ml_frame_tree {
@@ -29,13 +29,13 @@ struct ml_frame_tree {
     struct ml_string_table texts;
 };
 
-/* An empty tree is all zero. Add the stacks' frames; out_frames[i] is the innermost frame of
- * stacks->nodes[i] (as many as there are nodes). False: no memory; then _fini is still allowed. */
+/* Add the frames of all stacks; an empty tree is all zero. out_frames[i] becomes the innermost
+ * frame of stacks->nodes[i]. False: no memory; _fini is needed even then. */
 bool ml_frame_tree_add(
     struct ml_frame_tree *tree, const struct ml_stacks *stacks, uint32_t *out_frames
 );
 
-/* The same, each file called by another name (as many as the stacks have files; NULL: its own). */
+/* The same with other names of files. `names` has one for each file; NULL: the files' own. */
 bool ml_frame_tree_add_named(
     struct ml_frame_tree *tree,
     const struct ml_stacks *stacks,
@@ -43,15 +43,14 @@ bool ml_frame_tree_add_named(
     uint32_t *out_frames
 );
 
-/* One frame below `parent` (ML_STACKS_NONE: outermost), told by kind, name and module. Returns its
- * number, ML_STACKS_NONE without memory. */
+/* The number of the frame with that kind, name and module below `parent` (ML_STACKS_NONE:
+ * outermost). It is made when it is missing. ML_STACKS_NONE: no memory. */
 uint32_t ml_frame_tree_child(
     struct ml_frame_tree *tree, uint32_t parent, uint32_t kind, const char *name, const char *module
 );
 
 void ml_frame_tree_fini(struct ml_frame_tree *tree);
 
-/* Texts of a frame. */
 const char *ml_frame_name(const struct ml_frame_tree *tree, uint32_t frame);
 const char *ml_frame_module(const struct ml_frame_tree *tree, uint32_t frame);
 

@@ -1,7 +1,6 @@
-/* Function names made short enough for a line. Room: tools. Context: any thread.
+/* Function names that fit a line. Room: tools. Context: any thread.
  *
- * One rule: what is left out is replaced by "...", so that nobody takes the short form for the
- * name. */
+ * One rule: "..." stands for what is left out, so nobody takes the short form for the name. */
 #ifndef MEMLOG_TOOLS_ANALYZER_STACKS_FUNCTION_NAME_H
 #define MEMLOG_TOOLS_ANALYZER_STACKS_FUNCTION_NAME_H
 

@@ -1,9 +1,8 @@
-/* Which process of one dump is which of another. Room: tools. Context: one thread.
+/* Pairs the processes of two dumps. Room: tools. Context: one thread.
  *
- * One rule: the same pid with the same name is the same process (two dumps of one run); else the
- * same role and command line (two runs); else the first process with the first one, and the same
- * role and arguments whatever the program is called (two builds). Each process once, in the dumps'
- * order. */
+ * One rule: two dumps of one run pair by pid and name, two runs by name, role and command line. Two
+ * builds pair their first processes, then by role and arguments without the program's name. Each
+ * process is in one pair, in the dumps' order. */
 #ifndef MEMLOG_TOOLS_ANALYZER_STACKS_PROCESS_PAIRS_H
 #define MEMLOG_TOOLS_ANALYZER_STACKS_PROCESS_PAIRS_H
 
@@ -12,13 +11,13 @@
 
 #include "tools/analyzer/model/profile.h"
 
-/* Places in the profiles; SIZE_MAX: the other dump alone has it. */
+/* Indices into the profiles; SIZE_MAX: only the other dump has the process. */
 struct ml_process_pair {
     size_t before, after;
 };
 
-/* Every process of both, in the order of `after`, then what `before` alone has. `before` NULL:
- * there is none. Owner: *out_pairs is the caller's, for free(). False: no memory. */
+/* All processes in the order of `after`, then those that only `before` has. `before` may be NULL.
+ * Owner: the caller frees *out_pairs. False: no memory. */
 bool ml_process_pairs(
     const struct ml_profile *before,
     const struct ml_profile *after,

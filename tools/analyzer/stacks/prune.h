@@ -1,7 +1,7 @@
-/* Stacks that hold little, left out. Room: tools. Context: one thread.
+/* Leaves out stacks that hold little. Room: tools. Context: one thread.
  *
- * One rule: every sum stays. What is left out is folded into a frame `<other>` below its nearest
- * caller that is on the way to a stack that stays. */
+ * One rule: every sum stays. A stack that is left out is folded into a frame `<other>`. That frame
+ * stands below the stack's nearest caller that a kept stack has, too. */
 #ifndef MEMLOG_TOOLS_ANALYZER_STACKS_PRUNE_H
 #define MEMLOG_TOOLS_ANALYZER_STACKS_PRUNE_H
 
@@ -11,74 +11,71 @@
 #include "ipc/wire/ml_status.h"
 #include "tools/analyzer/stacks/stacks.h"
 
-/* A stack stays that holds or held at a peak at least this many blocks, however small; Chromium's
- * figure for its uploads. */
+/* A stack stays with so many blocks, live or at a peak, whatever their size. The figure is that of
+ * Chromium's uploads. */
 enum { ML_PRUNE_KEPT_BLOCKS = 1024 };
 
-/* Leave out, in each process's list and in the tree's for itself, the stacks that hold less than
- * `below_bytes`, live and at the peak, and fewer blocks than ML_PRUNE_KEPT_BLOCKS. Places and nodes
- * that nothing needs any more go, too. 0: nothing is left out.
+/* Prune each list by itself. A stack is left out when it has less than `below_bytes`, live and at
+ * the peak, and fewer blocks than ML_PRUNE_KEPT_BLOCKS. Unused places and nodes go, too. 0: keep
+ * all.
  *
- * Errors: ML_ENV_MEMORY; then the stacks are good for _fini alone. */
+ * Errors: ML_ENV_MEMORY; then only _fini is allowed. */
 ML_NODISCARD enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes);
 
-/* Let go of the nodes and places that no list needs. Errors: as above. */
+/* Drop the nodes and places that no list uses. Errors: as above. */
 ML_NODISCARD enum ml_status ml_stacks_forget(struct ml_stacks *stacks);
 
-/* Which stacks stay: those that are worth at least `least_worth` for every byte that they add to a
- * body (a stack's worth is what it holds, its price its callers that no larger stack has brought
- * already), and, if `below_bytes` is not 0, those that ml_stacks_prune keeps. The stack that a
- * trigger blames always stays, and the one that is worth most. What a rule with less worth keeps is
- * all that one with more keeps, and more.
+/* Which stacks stay. A stack's worth is what it holds. Its price is the bytes that it adds to a
+ * body, for callers that no larger stack has. It stays with a worth of `least_worth` a byte, or, if
+ * `below_bytes` is not 0, when ml_stacks_prune keeps it. The stack that a trigger names and the one
+ * of most worth always stay. A lower least worth keeps a superset.
  *
- * Many small stacks of one function can be a large share: if `function_worth` is not 0 and all
- * stacks of the function that asked (tools/analyzer/stacks/attribution.h) are worth that much
- * together, those of them that do not stay are told as one, `<other>` and the function. */
+ * Many small stacks of one function can be a large share. If the stacks of one attributed function
+ * (tools/analyzer/stacks/attribution.h) are worth `function_worth` together, those that do not stay
+ * become one: `<other>` and the function. 0: never. */
 struct ml_prune_rule {
     double least_worth;
     uint64_t below_bytes;
     uint64_t function_worth;
-    /* So many of those stay, too, that are worth at least this; of the tree's list as many. */
+    /* So many stacks of at least this worth stay, too, and as many of the tree's list. */
     double margin_worth;
     uint64_t margin_count;
 };
 
-/* Fold, in each list, what does not stay. Errors: as above. */
+/* Fold what does not stay in each list. Errors: as above. */
 ML_NODISCARD enum ml_status
 ml_stacks_prune_by(struct ml_stacks *stacks, const struct ml_prune_rule *rule);
 
-/* Live bytes of all processes that are told by stack: not folded, not without one, not of a
- * function alone. */
+/* Live bytes of all processes that still have their stack: neither folded nor merged by function.
+ */
 uint64_t ml_stacks_told_bytes(const struct ml_stacks *stacks);
 
-/* Live bytes of all processes that are told of a function alone. */
+/* Live bytes of all processes that are merged by function. */
 uint64_t ml_stacks_function_bytes(const struct ml_stacks *stacks);
 
-/* What all stacks of all processes are worth. */
+/* The worth of all stacks of all processes. */
 uint64_t ml_stacks_worth(const struct ml_stacks *stacks);
 
-/* A scale of worth: 1, and so many even steps to each doubling; beyond its end nobody's stack is
- * worth as much for a byte. Below ML_PRUNE_STEPS. */
+/* A scale of worth from 1, with equal steps to each doubling. No stack is worth more a byte than
+ * its end. `step` is below ML_PRUNE_STEPS. */
 enum { ML_PRUNE_STEPS_A_BIT = 16, ML_PRUNE_STEPS = 40 * ML_PRUNE_STEPS_A_BIT };
 double ml_prune_worth(uint32_t step);
 
-/* The largest least worth of that scale with which at least so many live bytes are still
- * told by stack; 0: none, or all stacks are needed for that. Nothing is changed. Errors: as above.
- */
+/* The largest least worth of that scale that leaves `told_bytes` live bytes with their stack. 0:
+ * none does, or that takes all stacks. The stacks do not change. Errors: as above. */
 ML_NODISCARD enum ml_status
 ml_stacks_worth_to_tell(const struct ml_stacks *stacks, uint64_t told_bytes, double *out_worth);
 
-/* Make one of what reads alike: places of the same functions, whatever address and line they are
- * of. For forms that show functions alone; the figures of stacks that are equal then add up.
- * Errors: as above. */
+/* Merge places of the same functions, whatever their address and line. This is for forms that show
+ * functions alone. Figures of stacks that become equal add up. Errors: as above. */
 ML_NODISCARD enum ml_status ml_stacks_merge_functions(struct ml_stacks *stacks);
 
-/* Keep of each stack the function that asked (tools/analyzer/stacks/attribution.h), what stands
- * between it and the allocator, and `frames` - 1 frames further out; the rest becomes one frame
- * "left out". Stacks that are equal then are one: every sum stays. Errors: ML_ENV_MEMORY. */
+/* Shorten each stack. It keeps the attributed function (tools/analyzer/stacks/attribution.h), the
+ * frames inside of it and `frames` - 1 callers. One frame "left out" stands for the rest. Stacks
+ * that become equal are merged. Errors: as above. */
 ML_NODISCARD enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames);
 
-/* Stacks as they were, to prune them in another way. */
+/* A copy of the stacks, to prune them again in another way. */
 struct ml_stacks_copy {
     struct ml_stack_node *nodes;
     struct ml_place *places;
@@ -88,11 +85,11 @@ struct ml_stacks_copy {
     uint32_t guilty;
 };
 
-/* False: no memory; nothing is to be freed then. */
+/* False: no memory; then there is nothing to free. */
 bool ml_stacks_copy_init(struct ml_stacks_copy *copy, struct ml_stacks *stacks);
 void ml_stacks_copy_fini(struct ml_stacks_copy *copy);
 
-/* Make the stacks what they were when the copy was made. Errors: ML_ENV_MEMORY. */
+/* Set the stacks back to the copy. Errors: as above. */
 ML_NODISCARD enum ml_status
 ml_stacks_restore(struct ml_stacks *stacks, const struct ml_stacks_copy *copy);
 

@@ -7,17 +7,16 @@
 
 #include "tools/analyzer/stacks/stacks.h"
 
-/* Whether it holds, or held at a peak, that much, or ML_PRUNE_KEPT_BLOCKS. */
+/* Whether the stack has so many bytes or ML_PRUNE_KEPT_BLOCKS blocks, live or at a peak. */
 bool ml_prune_keeps_size(const struct ml_stack *stack, uint64_t below_bytes);
 
-/* What it is worth to know the stack. */
 uint64_t ml_prune_stack_worth(const struct ml_stack *stack);
 
-/* Whether it tells of a function alone: what ml_prune_by_function made of it. */
+/* Whether ml_prune_by_function made that node. */
 bool ml_prune_is_by_function(const struct ml_stacks *stacks, uint32_t node);
 
-/* Of stacks that do not stay: tell of the function that asked alone, where all of its stacks
- * together are worth at least that much, and have them stay. False: no memory. */
+/* Merge the stacks that do not stay by their attributed function, where all stacks of the function
+ * are worth `least_worth` together. The merged ones stay. False: no memory. */
 bool ml_prune_by_function(
     struct ml_stacks *stacks, struct ml_stack_list *list, bool *stays_here, uint64_t least_worth
 );
@@ -25,7 +24,7 @@ bool ml_prune_by_function(
 /* Fold what does not stay. False: no memory. */
 bool ml_prune_fold(struct ml_stacks *stacks, struct ml_stack_list *list, const bool *stays_here);
 
-/* Give each stack the new number of its node. */
+/* Give the stacks of all lists the new numbers of their nodes. */
 void ml_prune_renumber(struct ml_stacks *stacks, const uint32_t *numbers);
 
 #endif

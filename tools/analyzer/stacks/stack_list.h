@@ -1,7 +1,7 @@
 /* Lists of stacks with their figures. Room: tools. Context: one thread.
  *
- * One rule: a finished list has one entry a node, the largest first: by live bytes, then peak, then
- * total, then node. */
+ * One rule: a finished list has one entry a node. It is sorted by live bytes, then peak, then
+ * total, the largest first, then by node. */
 #ifndef MEMLOG_TOOLS_ANALYZER_STACKS_STACK_LIST_H
 #define MEMLOG_TOOLS_ANALYZER_STACKS_STACK_LIST_H
 
@@ -11,12 +11,12 @@
 
 #include "tools/analyzer/model/profile.h"
 
-/* No file, parent, node. */
+/* No file, parent or node. */
 #define ML_STACKS_NONE UINT32_MAX
 
 struct ml_stack {
     uint32_t node;                /* ML_STACKS_NONE: no stack */
-    struct ml_profile_totals own; /* in the tree's list peak_* are the shares of the tree's peak */
+    struct ml_profile_totals own; /* in the tree's list, peaks are shares of the tree's peak */
     uint64_t tree_peak_bytes, tree_peak_blocks;
     double tree_peak_bytes_variance, tree_peak_blocks_variance;
     uint64_t temporary_blocks;
@@ -24,8 +24,8 @@ struct ml_stack {
 
 struct ml_stack ml_stack_of_cell(const struct ml_profile_cell *cell, uint32_t node);
 
-/* A process's stack as the tree's list has it: its peak is the share of the tree's, and nothing is
- * live unless the process is shown. */
+/* A process's stack for the tree's list. Its peak is its share of the tree's peak. `is_shown`: its
+ * live blocks count. */
 struct ml_stack ml_stack_in_tree(struct ml_stack stack, bool is_shown);
 
 struct ml_stack_list {
@@ -36,7 +36,7 @@ struct ml_stack_list {
 /* Make room for `count` entries. False: no memory. */
 bool ml_stack_list_reserve(struct ml_stack_list *list, size_t count);
 
-/* Make it a finished one: entries of one node become one. */
+/* Finish the list: merge the entries of each node, and sort. */
 void ml_stack_list_finish(struct ml_stack_list *list);
 
 #endif
