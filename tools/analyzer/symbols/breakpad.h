@@ -1,9 +1,9 @@
-/* Names from a Breakpad symbol file (dump_syms' text: MODULE, FILE, FUNC, line records, INLINE,
- * PUBLIC), for programs whose ELF files with names are nowhere. Room: tools. Context: one thread;
- * hostile bytes.
+/* Names from a Breakpad symbol file, the text that dump_syms writes: MODULE, FILE, FUNC, line
+ * records, INLINE, PUBLIC. For programs whose ELF files with names are not there. Room: tools.
+ * Context: one thread; hostile bytes.
  *
- * One rule: a file of another module gives none: its MODULE line must have the build id's debug
- * identifier, and its INFO CODE_ID, if there is one, the build id itself. */
+ * One rule: a file of another module gives no name. Its MODULE line must have the build id's debug
+ * identifier. Its INFO CODE_ID, if there is one, must be the build id itself. */
 #ifndef MEMLOG_TOOLS_ANALYZER_SYMBOLS_BREAKPAD_H
 #define MEMLOG_TOOLS_ANALYZER_SYMBOLS_BREAKPAD_H
 
@@ -18,7 +18,7 @@ struct ml_breakpad_line {
     uint32_t number, file;
 };
 
-/* A stretch of code that another function was inlined into. */
+/* A range of code that was inlined from another function. */
 struct ml_breakpad_inline {
     uint64_t start, size_bytes;
     uint32_t level, call_line, call_file, origin;
@@ -27,7 +27,7 @@ struct ml_breakpad_inline {
 struct ml_breakpad_function {
     uint64_t start, size_bytes; /* size 0: a PUBLIC one, up to the next */
     const char *name;
-    bool is_merged; /* functions of other names are the same code */
+    bool is_merged; /* functions of other names share the code */
     size_t first_line, lines_count;
     size_t first_inline, inlines_count;
 };
@@ -68,15 +68,15 @@ bool ml_breakpad_id(
     const uint8_t *build_id, size_t build_id_bytes, char out_id[ML_BREAKPAD_ID_BYTES]
 );
 
-/* Read a file, a regular one. An empty one is all zero. False: it is none, another module's, or
- * there was no memory; nothing is left then. */
+/* Read a regular file; an empty `breakpad` is all zero. False: it is no symbol file of this module,
+ * or there is no memory; then there is nothing to free. */
 bool ml_breakpad_read(
     struct ml_breakpad *breakpad, const char *path, const uint8_t *build_id, size_t build_id_bytes
 );
 void ml_breakpad_fini(struct ml_breakpad *breakpad);
 
-/* Functions at an address relative to the module's first one, innermost inlined one first; at most
- * `frames_max`. 0: nothing known. */
+/* Up to `frames_max` functions at an address, the innermost inlined one first. The address counts
+ * from the module's first one. 0: nothing is known. */
 size_t ml_breakpad_find(
     const struct ml_breakpad *breakpad,
     uint64_t address,

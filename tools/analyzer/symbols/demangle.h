@@ -1,15 +1,15 @@
-/* Linkage names as a person writes them: C++ (Itanium), Rust (legacy and v0) by libiberty. Room:
+/* Linkage names as people write them, by libiberty: C++ (Itanium), Rust (legacy and v0). Room:
  * tools. Context: any thread.
  *
- * One rule: what is no mangled name comes back as it is. */
+ * One rule: a name that is not mangled does not change. */
 #ifndef MEMLOG_TOOLS_ANALYZER_SYMBOLS_DEMANGLE_H
 #define MEMLOG_TOOLS_ANALYZER_SYMBOLS_DEMANGLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How much of the name is the function's own: without what a compiler appends to copies that it
- * makes of it (.constprop.0, .isra.0, .part.0, .cold, .lto_priv.0, .llvm.123). */
+/* The length of a name without the suffix that a compiler gives to a copy of the function
+ * (.constprop.0, .isra.0, .part.0, .cold, .lto_priv.0, .llvm.123). */
 size_t ml_function_name_bytes(const char *linkage);
 
 /* Whether it has the form of a mangled name. */

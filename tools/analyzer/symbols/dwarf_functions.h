@@ -1,8 +1,8 @@
-/* The functions of a file by its DWARF: whose code lies at an address, what was inlined there, and
- * the source lines. Room: tools. Context: one thread.
+/* The functions of a file by its DWARF: the function at an address, those inlined there, and the
+ * source lines. Room: tools. Context: one thread.
  *
- * One rule: each compilation unit is walked once, when an address of its own is first asked for; by
- * itself a look-up is two binary searches and a descent into one function. */
+ * One rule: a compilation unit is walked once, when the first of its addresses is asked for. A
+ * look-up in it is two binary searches and a descent into one function. */
 #ifndef MEMLOG_TOOLS_ANALYZER_SYMBOLS_DWARF_FUNCTIONS_H
 #define MEMLOG_TOOLS_ANALYZER_SYMBOLS_DWARF_FUNCTIONS_H
 
@@ -15,10 +15,10 @@
 
 #include "tools/analyzer/symbols/dwarf_names.h"
 
-/* Code of one thing: of a unit, or of a function of a unit. */
+/* A piece of code of a unit, or of a function. */
 struct ml_dwarf_range {
     uint64_t start, end;
-    uint32_t unit;   /* number of the unit */
+    uint32_t unit;   /* the unit's number */
     Dwarf_Off entry; /* of a function: its DIE */
 };
 
@@ -29,7 +29,7 @@ struct ml_dwarf_ranges {
 
 struct ml_dwarf_unit {
     Dwarf_Die die;
-    Dwarf_Die body; /* the same, or in the file that -gsplit-dwarf put it into; once walked */
+    Dwarf_Die body; /* once walked: `die`, or its counterpart in the file of -gsplit-dwarf */
     bool is_walked;
     struct ml_dwarf_ranges functions; /* sorted by start */
     struct ml_dwarf_names names;
@@ -42,7 +42,7 @@ struct ml_dwarf_functions {
     struct ml_dwarf_unit *units;
     size_t units_count, units_capacity;
     struct ml_dwarf_ranges ranges; /* of units, sorted by start */
-    bool is_split;                 /* some of it is in other files, which may come and go */
+    bool is_split;                 /* some of it is in other files, which may change */
 };
 
 /* One function at an address, as DWARF has it. NULL and 0: not known. */

@@ -1,7 +1,7 @@
-/* What functions are called that have no linkage name: DWARF's own name behind those of what they
- * stand in. A lambda's is "operator()" by itself. Room: tools. Context: one thread.
+/* Names of functions without a linkage name: DWARF's own name behind those of its scopes. A lambda
+ * is only "operator()" without them. Room: tools. Context: one thread.
  *
- * One rule: entries are added as they stand in the unit, so that they are found by halving. */
+ * One rule: entries are added in the unit's order, so that a binary search finds them. */
 #ifndef MEMLOG_TOOLS_ANALYZER_SYMBOLS_DWARF_NAMES_H
 #define MEMLOG_TOOLS_ANALYZER_SYMBOLS_DWARF_NAMES_H
 
@@ -36,19 +36,19 @@ struct ml_dwarf_names {
 
 void ml_dwarf_names_fini(struct ml_dwarf_names *names);
 
-/* The scope that a DIE within `parent` opens: `parent` itself if it has no name that is said.
- * Without memory it is `parent`, too: a name becomes shorter. */
+/* The scope that a DIE within `parent` opens. It is `parent` itself when the DIE adds no name, or
+ * without memory: then a name becomes shorter. */
 uint32_t ml_dwarf_names_scope(struct ml_dwarf_names *names, uint32_t parent, Dwarf_Die *die);
 
-/* Take a function within `scope`, if it may need it. Without memory it is left out. */
+/* Add a function within `scope` that may need it. Without memory it is left out. */
 void ml_dwarf_names_add(struct ml_dwarf_names *names, uint32_t scope, Dwarf_Die *function);
 
-/* Where a function, its copy or an inlined one was first spoken of: perhaps in another unit, as
- * link time optimisation leaves it. */
+/* The declaration of a function, its copy or an inlined one. Behind link time optimisation it may
+ * be in another unit. */
 Dwarf_Die ml_dwarf_names_declaration(const Dwarf_Die *function);
 
-/* The name of a function by its declaration in the unit. NULL: DWARF's own name is all. The names'
- * text. */
+/* The name of a function by its declaration in the unit. NULL: there is only DWARF's own name.
+ * Owner: `names`. */
 const char *ml_dwarf_names_find(struct ml_dwarf_names *names, Dwarf_Die *declaration);
 
 #endif

@@ -1,7 +1,6 @@
 /* The functions of an ELF file by its symbol tables. Room: tools. Context: one thread.
  *
- * One rule: a symbol answers for its own bytes only; one without a size for what lies before the
- * next. */
+ * One rule: a symbol names its own bytes alone. One without a size reaches to the next symbol. */
 #ifndef MEMLOG_TOOLS_ANALYZER_SYMBOLS_ELF_SYMBOLS_H
 #define MEMLOG_TOOLS_ANALYZER_SYMBOLS_ELF_SYMBOLS_H
 
@@ -13,9 +12,9 @@
 
 struct ml_elf_symbol {
     uint64_t start, end;
-    const char *name; /* the file's, lives with it */
-    uint8_t rank;     /* of several at one address the lowest is shown */
-    bool is_merged;   /* functions of other names are the same code: nobody can tell which ran */
+    const char *name; /* lives as long as the file */
+    uint8_t rank;     /* the lowest at an address is shown */
+    bool is_merged;   /* functions of other names share the code */
 };
 
 /* Empty: all zero. Sorted by start. */
@@ -24,7 +23,7 @@ struct ml_elf_symbols {
     size_t count, capacity;
 };
 
-/* Take all functions of the module, addresses as libdwfl gives them. False: no memory. */
+/* Load all functions of the module, with libdwfl's addresses. False: no memory. */
 bool ml_elf_symbols_load(struct ml_elf_symbols *symbols, Dwfl_Module *module);
 void ml_elf_symbols_fini(struct ml_elf_symbols *symbols);
 

@@ -1,7 +1,7 @@
-/* Names of code that a runtime made while it ran: /tmp/perf-PID.map, which node, Java and Python
- * write when asked to. Room: tools. Context: one thread; hostile bytes.
+/* Names of code that a runtime generated, from /tmp/perf-PID.map. node, Java and Python write it
+ * when asked to. Room: tools. Context: one thread; hostile bytes.
  *
- * One rule: a map that is older than its process is another one's. */
+ * One rule: a map that is older than its process belongs to an earlier one. */
 #ifndef MEMLOG_TOOLS_ANALYZER_SYMBOLS_PERF_MAP_H
 #define MEMLOG_TOOLS_ANALYZER_SYMBOLS_PERF_MAP_H
 
@@ -14,20 +14,20 @@
 struct ml_perf_entry {
     uint64_t start, end;
     const char *name;
-    size_t line; /* in the file: later ones hold */
+    size_t line; /* in the file; a later line replaces earlier ones */
 };
 
 struct ml_perf_map {
-    struct ml_perf_entry *entries; /* sorted by start; of equal ones the last in the file first */
+    struct ml_perf_entry *entries; /* sorted by start, equal ones from the last line on */
     size_t count, capacity;
     struct ml_arena arena;
 };
 
-/* An empty map is all zero. Read the process's, if there is one of this user's or root's written
- * after `since_ns` (time of day). False: none. */
+/* Read the map of a process; an empty one is all zero. It must be this user's or root's and written
+ * after `since_ns` (time of day). False: there is none. */
 bool ml_perf_map_read(struct ml_perf_map *map, uint32_t pid, uint64_t since_ns);
 
-/* The same from a path. Lines that are none are skipped. */
+/* The same from a path. Other lines are skipped. */
 bool ml_perf_map_read_file(struct ml_perf_map *map, const char *path, uint64_t since_ns);
 void ml_perf_map_fini(struct ml_perf_map *map);
 

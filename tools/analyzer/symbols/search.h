@@ -1,13 +1,17 @@
-/* Where the file with a module's names may be. Room: tools. Context: one thread.
+/* Finds files with a module's names. Room: tools. Context: one thread.
  *
- * One rule: a place is a proposal. Whoever opens it compares build ids; so a wrong folder costs
- * time, never a wrong name.
+ * One rule: a path is a proposal. Whoever opens it compares build ids, so a wrong folder costs time
+ * and never gives a wrong name.
  *
- * The order: --alternative-dirs; the folders of MEMLOG_BINARY_PATH (or PERFETTO_BINARY_PATH), each
- * in five steps as Perfetto's symbolizer has them, or by an index of every build id below them
- * (MEMLOG_SYMBOLIZER_MODE=index, or PERFETTO_SYMBOLIZER_MODE); the recorded path; the process, if
- * it still runs, whose files may be deleted, replaced or in another mount namespace;
- * ROOT/.build-id; what debuginfod has in its cache. */
+ * The order:
+ * 1. --alternative-dirs
+ * 2. the folders of MEMLOG_BINARY_PATH (or PERFETTO_BINARY_PATH), in the five steps of Perfetto's
+ *    symbolizer, or by an index of their build ids (MEMLOG_SYMBOLIZER_MODE=index, or
+ *    PERFETTO_SYMBOLIZER_MODE)
+ * 3. the recorded path
+ * 4. the process, if it still runs: its files may be deleted, replaced or in another mount
+ * namespace
+ * 5. ROOT/.build-id, then debuginfod's cache */
 #ifndef MEMLOG_TOOLS_ANALYZER_SYMBOLS_SEARCH_H
 #define MEMLOG_TOOLS_ANALYZER_SYMBOLS_SEARCH_H
 
@@ -18,16 +22,16 @@
 
 /* What is looked for. */
 struct ml_symbol_wanted {
-    const char *path; /* as recorded; a bare name: a program of PATH */
+    const char *path; /* as recorded; a bare name is searched in PATH */
     const uint8_t *build_id;
     size_t build_id_bytes;
-    uint32_t pid;        /* of a process that had it; 0: not known */
-    uint64_t start, end; /* where that process has it mapped */
+    uint32_t pid;        /* of a process that has it; 0: not known */
+    uint64_t start, end; /* its mapping there */
     uint64_t base;       /* ELF address of its first byte in memory; Breakpad counts from there */
 };
 
-/* Ways to a file through a process that has it: its mapping itself; by its name below the process's
- * root or its current folder; the program. */
+/* Ways to a file through a process that has it: the mapping, the path below the process's root, the
+ * path below its current folder, its program. */
 enum ml_process_way {
     ML_PROCESS_MAPPED,
     ML_PROCESS_ROOT,
@@ -37,14 +41,15 @@ enum ml_process_way {
 };
 
 struct ml_symbol_search_options {
-    const char *binary_path;      /* folders, parted by ':'; NULL: none */
-    bool is_index;                /* look the folders' files through for build ids */
+    const char *binary_path;      /* folders, separated by ':'; NULL: none */
+    bool is_index;                /* index the build ids of the folders' files */
     const char *alternative_dirs; /* DEVICE@HOST[:...]; NULL: none */
-    const char *breakpad_dirs; /* folders of Breakpad's symbol files, parted by ':'; NULL: none */
-    const char *debug_root;    /* NULL: /usr/lib/debug */
+    const char
+        *breakpad_dirs;     /* folders of Breakpad's symbol files, separated by ':'; NULL: none */
+    const char *debug_root; /* NULL: /usr/lib/debug */
     const char *debuginfod_cache; /* NULL: none */
-    /* The path of a file that a running process has, tools/analyzer/helpers/process_files.h; NULL:
-     * nobody looks. */
+    /* Gets the path of a file of a running process (tools/analyzer/helpers/process_files.h); NULL:
+     * nobody does. */
     bool (*process_file
     )(const struct ml_symbol_wanted *wanted,
       enum ml_process_way way,
@@ -52,15 +57,15 @@ struct ml_symbol_search_options {
       unsigned long path_bytes);
 };
 
-/* The options that the environment gives. Their texts are the environment's; that of the cache is
- * in `out_cache`. */
+/* The options that the environment sets. Their texts are the environment's; the cache's path is in
+ * `out_cache`. */
 enum { ML_SYMBOL_CACHE_BYTES = 4096 };
 void ml_symbol_search_environment(
     struct ml_symbol_search_options *out_options, char out_cache[ML_SYMBOL_CACHE_BYTES]
 );
 
-/* A file of symbols as text. Anybody may make files in /tmp, and a FIFO there would keep who opens
- * it waiting. NULL: no regular file, or it cannot be read. Owner: fclose. */
+/* Open a text file of symbols. NULL: it is no regular file, or cannot be read. Anybody may create
+ * files in /tmp, and opening a FIFO there would block. Owner: the caller, for fclose. */
 FILE *ml_symbol_text_open(const char *path);
 
 struct ml_symbol_search;
@@ -69,12 +74,11 @@ struct ml_symbol_search;
 struct ml_symbol_search *ml_symbol_search_new(const struct ml_symbol_search_options *options);
 void ml_symbol_search_free(struct ml_symbol_search *take_search);
 
-/* A proposal: true when it was taken, which ends the search. `is_module`: the module itself, not
- * its debug file alone. */
+/* Try a proposed path. True: it is taken, and the search ends. `is_module`: it is the module
+ * itself, not only its debug file. */
 typedef bool ml_symbol_try(void *context, const char *path, bool is_module);
 
-/* Propose files, regular ones alone. True: one was taken. *out_seen: there was one at least at the
- * recorded path. */
+/* Propose regular files. True: one was taken. *out_seen: there is a file at the recorded path. */
 bool ml_symbol_search(
     struct ml_symbol_search *search,
     const struct ml_symbol_wanted *wanted,
@@ -83,7 +87,7 @@ bool ml_symbol_search(
     bool *out_seen
 );
 
-/* The same, of debug files by build id alone. */
+/* The same for debug files, by build id alone. */
 bool ml_symbol_search_debug(
     struct ml_symbol_search *search,
     const struct ml_symbol_wanted *wanted,
@@ -91,8 +95,8 @@ bool ml_symbol_search_debug(
     void *context
 );
 
-/* The same, of Breakpad's symbol files: DIR/NAME/ID/NAME.sym as its servers have them,
- * DIR/NAME.sym, DIR/NAME.breakpad and DIR/NAME.breakpad.x64 as Chromium's tools do. */
+/* The same for Breakpad's symbol files: DIR/NAME/ID/NAME.sym as on its servers; DIR/NAME.sym,
+ * DIR/NAME.breakpad and DIR/NAME.breakpad.x64 as in Chromium's tools. */
 bool ml_symbol_search_breakpad(
     struct ml_symbol_search *search,
     const struct ml_symbol_wanted *wanted,
@@ -100,14 +104,13 @@ bool ml_symbol_search_breakpad(
     void *context
 );
 
-/* What the answer of a search depends on beside the build id, as a number: files and folders that
- * it looks at, and when they changed. 0: that cannot be told, it may be another one next time. */
+/* A number for everything beside the build id that a search depends on: its files and folders, and
+ * when they changed. 0: that is not known, and the next search may find another file. */
 uint64_t ml_symbol_search_state(
     const struct ml_symbol_search *search, const struct ml_symbol_wanted *wanted
 );
 
-/* The build id in hex; the stream's limit is 64 bytes. False: there is none that a file can be
- * found by. */
+/* The build id in hex; the stream's limit is 64 bytes. False: no file can be found by it. */
 enum { ML_BUILD_ID_HEX_BYTES = 2 * 64 + 1 };
 bool ml_build_id_hex(const struct ml_symbol_wanted *wanted, char out_hex[ML_BUILD_ID_HEX_BYTES]);
 

@@ -1,9 +1,8 @@
-/* The body of an upload, byte for byte: what memlog sends is what this wrote. Room: tools. Context:
- * one thread.
+/* Writes the body of an upload. memlog sends it byte for byte. Room: tools. Context: one thread.
  *
- * One rule: a body that is larger than it may be is pruned harder until it fits; its sums stay.
- * With more room never less of the live bytes is told by stack, until 92 % are; from there
- * on what more room brings is longer stacks, and at last more of them. */
+ * One rule: a body that is too large is pruned harder until it fits; its sums stay. A larger limit
+ * never leaves fewer live bytes with their stack, until 92 % have one. Beyond that a larger limit
+ * gives longer stacks first, then more of them. */
 #ifndef MEMLOG_TOOLS_ANALYZER_UPLOAD_BODY_H
 #define MEMLOG_TOOLS_ANALYZER_UPLOAD_BODY_H
 
@@ -28,22 +27,22 @@ enum ml_upload_form {
 extern const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1];
 
 struct ml_upload {
-    struct ml_stacks *stacks; /* redacted (tools/analyzer/upload/redact.h), as their profile is */
+    struct ml_stacks *stacks; /* redacted with their profile (tools/analyzer/upload/redact.h) */
     enum ml_upload_form form;
     uint64_t max_bytes;   /* of the body, compressed */
     bool keeps_small;     /* begin without pruning */
-    bool others_as_one;   /* set where it is made to fit: tools/analyzer/formats/chrome_trace.h */
-    const char *guid;     /* 32 hex digits: the same at every try */
+    bool others_as_one;   /* set while it is made to fit; tools/analyzer/formats/chrome_trace.h */
+    const char *guid;     /* 32 hex digits; a retry has the same */
     const char *boundary; /* of multipart forms */
 };
 
 /* How it was made to fit. */
 struct ml_upload_cut {
-    /* Folded were stacks that hold less than this for each byte of body, ... */
+    /* Stacks are folded that hold less than this for each byte of body, ... */
     double least_worth;   /* 0: none */
-    uint64_t below_bytes; /* ... unless they hold this much; 0: all of those */
-    uint32_t frames;      /* of each stack that were left; 0: all */
-    size_t others;        /* processes that became one; 0: none */
+    uint64_t below_bytes; /* ... and less than this; 0: all of them */
+    uint32_t frames;      /* that each stack keeps; 0: all */
+    size_t others;        /* processes that are merged into one; 0: none */
     uint64_t body_bytes;
     uint64_t live_bytes,
         attributed_bytes;    /* of all processes; in stacks that were not folded, ... */
@@ -53,8 +52,8 @@ struct ml_upload_cut {
     size_t stacks_before, stacks_after;
 };
 
-/* Write it to `out`. The stacks are of no use then. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM;
- * ML_PEER_LIMIT: even with one function alone it does not fit, *out_cut says how large it is. */
+/* Write the body to `out`. The stacks are only good for _fini then. Errors: ML_ENV_MEMORY,
+ * ML_ENV_SYSTEM; ML_PEER_LIMIT: even one function does not fit, *out_cut has the body's size. */
 ML_NODISCARD enum ml_status
 ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut *out_cut);
 

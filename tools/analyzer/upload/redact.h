@@ -1,7 +1,7 @@
-/* What leaves the machine: a profile without what is nobody's business. Room: tools. Context: one
+/* Removes private data from a profile before it leaves the machine. Room: tools. Context: one
  * thread.
  *
- * One rule: what is not known to be harmless goes. Figures, functions and build ids stay. */
+ * One rule: what is not known to be harmless is removed. Figures, functions and build ids stay. */
 #ifndef MEMLOG_TOOLS_ANALYZER_UPLOAD_REDACT_H
 #define MEMLOG_TOOLS_ANALYZER_UPLOAD_REDACT_H
 
@@ -11,22 +11,22 @@
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/stacks/stacks.h"
 
-/* What becomes of the names that a program gives itself: threads, pseudo stacks, processes. */
+/* How names are redacted that a program gives: of threads, pseudo stacks, processes. */
 enum ml_redact_names {
     ML_REDACT_PLAIN, /* words of letters, digits and -_.:/ stay, long numbers become # */
     ML_REDACT_NONE,  /* all become "name" */
     ML_REDACT_ALL    /* all stay */
 };
 
-/* How much was cut. */
+/* How much was removed. */
 struct ml_redacted {
     size_t paths;     /* cut to their base names */
     size_t arguments; /* left out */
     size_t names;     /* replaced */
 };
 
-/* Cut it out of both; the stacks are the profile's and have their symbols already. Errors:
- * ML_ENV_MEMORY; then neither may leave. */
+/* Redact the profile and its stacks, which have their names already. Errors: ML_ENV_MEMORY; then
+ * neither may be sent. */
 ML_NODISCARD enum ml_status ml_redact(
     struct ml_profile *profile,
     struct ml_stacks *stacks,
