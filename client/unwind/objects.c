@@ -8,6 +8,7 @@
 
 #include "client/symbols/symbols.h"
 #include "client/unwind/arch.h"
+#include "client/unwind/foreign.h"
 
 /* Weak, as a program without a loader has none. */
 #pragma weak _r_debug
@@ -37,14 +38,8 @@ static _Atomic(const struct link_map *) last_map;
 static _Atomic uintptr_t last_bias;
 
 static bool readable(const void *at, size_t bytes) {
-    const uintptr_t mask = ~(uintptr_t)(ML_ARCH_PAGE_BYTES - 1);
-    const uintptr_t last = ((uintptr_t)at + bytes - 1) & mask;
-    for (uintptr_t page = (uintptr_t)at & mask; page <= last; page += ML_ARCH_PAGE_BYTES) {
-        if (page == 0 || !ml_arch_readable(page)) {
-            return false;
-        }
-    }
-    return true;
+    struct ml_foreign foreign = {0};
+    return ml_foreign_readable(&foreign, at, bytes);
 }
 
 /* The program headers: of the program as the kernel tells them, of others behind their first byte.
