@@ -1,7 +1,7 @@
-/* A host of its own for client tests: runs a program under the preload, takes what every process of
- * it streams, and puts the events in order. Room: tests.
+/* A small host for client tests. It runs a program under the preload, reads the stream of each of
+ * its processes, and puts the events in order. Room: tests.
  *
- * One rule: it believes the client nothing that it can check. */
+ * One rule: whatever it can check, it does not take from the client unchecked. */
 #ifndef MEMLOG_TESTS_CLIENT_CAPTURE_H
 #define MEMLOG_TESTS_CLIENT_CAPTURE_H
 
@@ -18,7 +18,7 @@ struct captured_event {
     struct ml_event event; /* its pointers point into the process's bytes */
     uint32_t lane;
     uint32_t order;
-    uint32_t profile; /* ipc/wire/staging.h: what its chunk's number says */
+    uint32_t profile; /* by its chunk's number: ipc/wire/staging.h */
 };
 
 struct captured_process {
@@ -32,8 +32,8 @@ struct captured_process {
     uint32_t lanes_used;
     struct ml_staging_header header;
     uint64_t lost_events;
-    uint64_t produced;       /* by the lanes' own count */
-    uint32_t unread_profile; /* what older ones left in staging was read, or is not wanted */
+    uint64_t produced;       /* as the lanes count them */
+    uint32_t unread_profile; /* staging of older ones was read, or is not wanted */
     uint64_t waits, waited_ns, longest_wait_ns;
     int pipe_fd, staging_fd, control_fd;
 };
@@ -44,11 +44,11 @@ struct capture_options {
     uint32_t slots;
     uint32_t unwind_check;
     bool dormant;
-    bool read_nothing;  /* leave the pipe full */
-    bool no_tail;       /* do not read staging at the end */
-    bool obliging;      /* a process that sends SIGUSR1 gets a new profile, SIGUSR2 stops its
-                           recording; the same signal tells it that it is done. What an odd profile
-                           has left in staging is read then: nobody must be at work */
+    bool read_nothing; /* leave the pipe full */
+    bool no_tail;      /* do not read staging at the end */
+    bool obliging; /* SIGUSR1 of a process begins a new profile for it, SIGUSR2 stops its recording;
+                      the same signal answers. Staging of an odd profile is read then, so no thread
+                      may record */
     bool obliging_even; /* of an even one too */
     bool no_events;     /* keep the bytes alone: long streams to be written to files */
 };
@@ -63,8 +63,8 @@ struct capture {
     char not_profiled[256];
 };
 
-/* Run arguments[0] (a path); waits for it and for the processes that came of it. Asserts on
- * everything that is not as it must be. */
+/* Run arguments[0] (a path), and wait for it and for all its descendants. Asserts what holds for
+ * every program. */
 void capture_run(
     struct capture *out_capture, const struct capture_options *options, char *const arguments[]
 );
@@ -75,7 +75,7 @@ void capture_profile(
     const struct captured_process *process, uint32_t profile, struct captured_process *out_part
 );
 
-/* Live and total of a process by its events alone. */
+/* Live and total figures of a process, by its events alone. */
 struct captured_sums {
     uint64_t live_bytes, live_blocks, total_bytes, total_blocks, unknown_frees, double_allocs;
 };

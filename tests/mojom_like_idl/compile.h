@@ -17,7 +17,7 @@ struct compiled compile(struct pool *pool, const char *name, const char *text);
 #define GOLDEN_NAME "tests/mojom_like_idl/golden/example.mojom"
 #define GOLDEN_INCLUDE "tests/mojom_like_idl/golden/example_mojom.h"
 
-/* Not named like C: they are text to compare, nothing to include. */
+/* Not named as C: they are texts to compare, and are never included. */
 #define GOLDEN_HEADER "tests/mojom_like_idl/golden/example_mojom.h.txt"
 #define GOLDEN_TABLES "tests/mojom_like_idl/golden/example_mojom.c.txt"
 

@@ -1,4 +1,4 @@
-/* What lease_target's blocks say. Room: tests. */
+/* What the sizes of lease_target's blocks mean. Room: tests. */
 #ifndef TESTS_CLIENT_LEASE_TARGET_H
 #define TESTS_CLIENT_LEASE_TARGET_H
 

@@ -1,6 +1,6 @@
-/* Holds the unwinder against others: every stack against a walk of the same unwinder that has no
- * cache (tables alone), what the memo says against both, and every Nth against libunwind. Room:
- * tests. Context: one thread each. */
+/* Compares the unwinder with others. Each stack is compared with a walk without a cache (by tables
+ * alone), and with the memo's answer. Each Nth is compared with libunwind's too. Room: tests.
+ * Context: one thread each. */
 #ifndef MEMLOG_TESTS_CLIENT_UNWIND_ORACLE_H
 #define MEMLOG_TESTS_CLIENT_UNWIND_ORACLE_H
 
@@ -29,9 +29,9 @@ struct ml_oracle {
     uint32_t *buckets;
     uint32_t node_count;
     struct ml_unwind_checker checker;
-    uint32_t library_every; /* libunwind looks at every Nth stack; 0: at none */
+    uint32_t library_every; /* every Nth stack is compared with libunwind's; 0: none */
     uint64_t events;
-    uint64_t beside;        /* stacks whose cut alone lies elsewhere, where that may be, ... */
+    uint64_t beside;        /* stacks of which only the cut differs, where that is permitted, ... */
     uint64_t wrong;         /* stacks that differ from the walk without cache, ... */
     uint64_t wrong_nodes;   /* ... whose node is another path, ... */
     uint64_t wrong_library; /* ... that differ from libunwind's */
@@ -47,19 +47,19 @@ struct ml_oracle {
     uint32_t deepest;
     uint32_t modules_seen;
     bool quiet;          /* do not print the first difference */
-    bool may_lie_beside; /* frames were jumped over unseen: the cut may be elsewhere, each frame
-                            holds */
-    bool quick; /* the walk without cache has the recipes, and lacks the last stack alone */
+    bool may_lie_beside; /* frames were jumped over unseen: the cut may lie elsewhere, all frames
+                            must match */
+    bool quick;          /* the walk without a cache uses recipes: it lacks the last stack alone */
 };
 
 /* A new one that shares `process`, or has its own when NULL. */
 struct ml_oracle *ml_oracle_new(struct ml_unwind_process *process, uint32_t library_every);
 void ml_oracle_free(struct ml_oracle *oracle);
 
-/* Stands for an allocator: its caller's stack is walked and compared. */
+/* In place of an allocator: walk and compare the caller's stack. */
 void ml_oracle_probe(struct ml_oracle *oracle);
 
-/* Walk only, as a hook does, with nodes; for measuring. */
+/* Only walk, as a hook does, with nodes; for measurements. */
 void ml_oracle_walk(struct ml_oracle *oracle);
 
 /* The module id of the innermost frame of the last stack. */

@@ -1,4 +1,4 @@
-/* Random call trees out of functions of every shape, each compiled in several ways. Room: tests. */
+/* Random call trees of functions of every shape, each compiled in several ways. Room: tests. */
 #ifndef MEMLOG_TESTS_CLIENT_UNWIND_TREE_H
 #define MEMLOG_TESTS_CLIENT_UNWIND_TREE_H
 
@@ -32,7 +32,7 @@ extern const struct ml_tree_set ml_tree_cxx;
 
 uint64_t ml_tree_random(struct ml_unwind_tree *tree);
 
-/* Probe, or call a random function of a random set: what a tree function does between whiles. */
+/* Probe, or call a random function of a random set. Each function of a tree calls it. */
 long ml_tree_descend(struct ml_unwind_tree *tree, uint32_t depth);
 
 /* Choose among the sets; bit i of `sets` permits set i. */

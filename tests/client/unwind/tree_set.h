@@ -61,7 +61,7 @@ static long with_alloca(struct ml_unwind_tree *tree, uint32_t depth) {
 static long with_vla(struct ml_unwind_tree *tree, uint32_t depth) {
     size_t count = 1 + (size_t)(ml_tree_random(tree) % 64);
     long values[count];
-    use(values); /* left as it is: stale return addresses of earlier frames stay in it */
+    use(values); /* not written: stale return addresses of earlier frames stay in it */
     long sum = ml_tree_descend(tree, depth);
     values[0] = sum;
     use(values);
