@@ -23,7 +23,7 @@
 #include "mojom_like_idl/contracts/heap_client_mojom.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 
-/* What the names of dumps end with. */
+/* The suffix of a dump's file name. */
 #define ML_DUMP_SUFFIX ".pftrace"
 
 struct ev_loop;
@@ -36,9 +36,9 @@ struct ml_engine_setup {
     const struct ml_options *options;     /* outlive the engine */
     const struct ml_inherited *inherited; /* for the programs that it starts */
     const char *service_path;
-    /* A service was started: it is no part of the program. NULL: nobody needs to know. */
+    /* A service was started, which is not part of the program. May be NULL. */
     void (*on_service)(void *context, pid_t pid);
-    /* Something that people should know, one line. */
+    /* One line for the person. */
     void (*on_notice)(void *context, const char *text);
     void *context;
 };
@@ -53,24 +53,24 @@ ML_NODISCARD enum ml_status ml_engine_open(
     struct ml_error_message *error
 );
 
-/* A process of the host's own, which is no part of the program. */
+/* Tell the engine of a process of the host's own, which is not part of the program. */
 void ml_engine_add_helper(struct ml_engine *engine, pid_t pid);
 
-/* Close and remove everything; processes that still run go dormant. NULL is allowed. */
+/* Close and remove everything. Processes that still run stop recording. NULL is allowed. */
 void ml_engine_close(struct ml_engine *take_engine);
 
 /* Whether the service serves yet. */
 enum ml_engine_service {
     ML_ENGINE_FORBIDDEN = 0,
     ML_ENGINE_STARTING,
-    ML_ENGINE_STARTING_AGAIN, /* the first one has died before it served */
+    ML_ENGINE_STARTING_AGAIN, /* the first one died before it served */
     ML_ENGINE_SERVING,
-    ML_ENGINE_RESTARTING, /* it has died; another one is about to take over */
-    ML_ENGINE_ALONE,      /* for good */
+    ML_ENGINE_RESTARTING, /* it died, and another one is about to take over */
+    ML_ENGINE_ALONE,      /* there will be no other */
     ML_ENGINE_SERVICE_COUNT
 };
 
-/* None has served yet. */
+/* Whether no service has served yet. */
 static inline bool ml_engine_service_is_starting(enum ml_engine_service state) {
     return state == ML_ENGINE_STARTING || state == ML_ENGINE_STARTING_AGAIN;
 }
@@ -80,8 +80,8 @@ enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine);
 /* Where processes connect: MEMLOG_SOCKET. */
 const char *ml_engine_client_path(const struct ml_engine *engine);
 
-/* The library to preload as LD_PRELOAD is to name it: such that loaders that cannot take it find
- * nothing (ml_paths_preload_folder), and without blanks, colons and dollars. Lives as long as the
+/* The library to preload, as LD_PRELOAD names it. Loaders that cannot load it find nothing there
+ * (ml_paths_preload_folder). It holds no blanks, colons or dollars, and lives as long as the
  * engine.
  *
  * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (too long) with an error message. */
@@ -92,20 +92,21 @@ ML_NODISCARD enum ml_status ml_engine_preload_path(
     struct ml_error_message *error
 );
 
-/* The program that the run is about, before it makes its exec; opens the folder for its dumps.
+/* Name the program of the run before its exec, and open the folder for its dumps.
  *
  * Errors: as ml_dumps_open. Owner:  `argv` is borrowed for the engine's life. */
 ML_NODISCARD enum ml_status ml_engine_set_root(
     struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_error_message *error
 );
 
-/* What the kernel said of the root's image after its exec; used if it never reports itself. */
+/* What the kernel says of the root's image after its exec. It is the reason if the root never
+ * reports itself. */
 void ml_engine_set_root_image(struct ml_engine *engine, enum ml_image_kind kind);
 
-/* A child was reaped: how it ended. A service of ours may be one. */
+/* A child was reaped. It may be the service. */
 void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending);
 
-/* How a dump went. `path` is "" when there is none; `trouble` says why, or what it lacks. */
+/* How a dump went. `path` is "" when there is none. `trouble` says why, or what the dump lacks. */
 typedef void ml_dump_done(void *context, const char *path, bool complete, const char *trouble);
 
 /* Take a dump of all members. `on_done` is called once, perhaps before this returns. */
@@ -116,16 +117,16 @@ void ml_engine_dump(
     void *context
 );
 
-/* A dump that somebody has asked for, in his own words. */
+/* A dump that a person or a program asks for. */
 struct ml_engine_dump_request {
     enum memlog_service_dump_reason reason;
-    const uint32_t *pids; /* of these alone; pids_count 0: whatever pid */
+    const uint32_t *pids; /* only of these; pids_count 0: of any */
     size_t pids_count;
     bool has_role;
-    enum memlog_service_role role; /* of that role alone */
-    const char *words; /* why, for people; any bytes, words_bytes of them; 0: nothing was said */
+    enum memlog_service_role role; /* only of that role */
+    const char *words; /* the reason, for people: words_bytes of any bytes; 0: none was given */
     size_t words_bytes;
-    uint32_t requester_id; /* the member that asked; 0: a person */
+    uint32_t requester_id; /* the member that asks; 0: a person */
 };
 
 /* The same for such a request. */
@@ -136,7 +137,7 @@ void ml_engine_request_dump(
     void *context
 );
 
-/* Why the dump of that number was taken, as far as anybody has said; "" else. */
+/* The reason that was given for the dump of that number; "": none. */
 const char *ml_engine_dump_words(const struct ml_engine *engine, uint32_t number);
 
 /* The same of every process, with so much in it, into `file_fd`, an empty file that stays the
@@ -149,13 +150,12 @@ void ml_engine_snapshot(
     void *context
 );
 
-/* The end of the run: drain what ended, take the final dump, answer. */
+/* End the run: read what ended processes left, take the final dump, answer. */
 void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context);
 
 /* ---- what people are shown of a run; host/engine/run/view.c */
 
-/* A process as it is now. What it points to is borrowed from the engine and good until the loop
- * goes on. */
+/* A process as it is now. Pointers are borrowed from the engine until the loop runs again. */
 struct ml_engine_process {
     uint32_t id; /* its index and 1 */
     uint32_t parent_id;
@@ -164,10 +164,10 @@ struct ml_engine_process {
     const struct ml_command_line *line;
     enum memlog_service_role role;
     const char *state;           /* "running", "exited" ...: the same text has the same address */
-    const char *note;            /* what people should know of it; "": nothing */
+    const char *note;            /* a remark for people; "": none */
     enum ml_recording recording; /* 0: it has not reported itself */
     bool is_running;
-    bool is_idle;       /* memlog is in it, and nobody has called its allocator since its fork */
+    bool is_idle;       /* memlog is loaded, and no allocation was made since its fork */
     bool is_recordable; /* it has what a recording needs */
     bool from_startup;
     uint64_t sampling_bytes; /* of its own, or the run's */
@@ -175,28 +175,28 @@ struct ml_engine_process {
     uint64_t footprint_bytes, resident_bytes;
     struct ml_ending ending;
     struct memlog_service_moment start, end;
-    uint32_t folded_processes; /* it stands for so many; 0: it is one */
+    uint32_t folded_processes; /* how many processes the entry stands for; 0: it is one */
 };
 
-/* How many have reported themselves; it only grows. */
+/* How many processes have reported themselves. The number only grows. */
 uint32_t ml_engine_processes_count(const struct ml_engine *engine);
 
-/* The one of that index, which must be below the count. */
+/* The process of that index, which is below the count. */
 struct ml_engine_process ml_engine_process(const struct ml_engine *engine, uint32_t index);
 
 /* How many processes no profile tells of. */
 uint32_t ml_engine_unrecorded_count(const struct ml_engine *engine);
 
-/* The one of that index, which must be below the count; its note is why it is not recorded. */
+/* The process of that index, which is below the count. Its note says why it is not recorded. */
 struct ml_engine_process ml_engine_unrecorded(const struct ml_engine *engine, uint32_t index);
 
-/* Look for the reason of that one first: it may be known better by now. */
+/* Look for its reason again: a report may have come since. */
 void ml_engine_judge_unrecorded(struct ml_engine *engine, uint32_t index);
 
-/* A client's reason in words. */
+/* The text of a client's reason. */
 const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason reason);
 
-/* A program that ran without memlog, as somebody told. Borrowed as above. */
+/* A program that ran without memlog, as a process reported. Borrowed as above. */
 struct ml_engine_told {
     pid_t pid, parent_pid;
     const char *path; /* "": not known */
@@ -205,7 +205,7 @@ struct ml_engine_told {
 uint32_t ml_engine_told_count(const struct ml_engine *engine);
 struct ml_engine_told ml_engine_told(const struct ml_engine *engine, uint32_t index);
 
-/* How many lived and are in no list. */
+/* How many processes lived and are in no list. */
 uint64_t ml_engine_list_missed(const struct ml_engine *engine);
 
 /* Forked children of recorded processes that could not be recorded: their events are missing. */
@@ -225,8 +225,8 @@ struct ml_member *ml_engine_running(const struct ml_engine *engine, pid_t pid);
 /* Whether one of that pid was there and has ended. */
 bool ml_engine_has_ended(const struct ml_engine *engine, pid_t pid);
 
-/* Why nothing can be done about a process that is no member, or has ended. The engine's, until the
- * next call. */
+/* Why a process that is not a member, or has ended, cannot be started or stopped. The text is the
+ * engine's until the next call. */
 const char *ml_engine_why_not(struct ml_engine *engine, pid_t pid);
 
 /* How a request went: "" or why not. */
@@ -248,18 +248,18 @@ void ml_engine_stop_member(
     struct ml_engine *engine, struct ml_member *member, ml_control_done *on_done, void *context
 );
 
-/* Of the run: borrowed for the engine's life. The program's words are NULL before
- * ml_engine_set_root; without --upload the uploader is NULL. */
+/* Facts of the run, borrowed for the engine's life. The program is NULL before ml_engine_set_root,
+ * the uploader without --upload. */
 const struct ml_options *ml_engine_options(const struct ml_engine *engine);
 char *const *ml_engine_program(const struct ml_engine *engine);
 struct ml_uploader *ml_engine_uploader(const struct ml_engine *engine);
 struct memlog_service_moment ml_engine_start_moment(const struct ml_engine *engine);
 
-/* Where its dumps lie, and *out_fd, borrowed, which leads there whatever the name does. "" and -1:
- * there is none yet. */
+/* The folder of the dumps. *out_fd is borrowed and stays open on it even if the name changes. ""
+ * and -1: there is none yet. */
 const char *ml_engine_dumps_folder(const struct ml_engine *engine, int *out_fd);
 
-/* The number of the dump that was begun last; 0: none was. */
+/* The number of the newest dump; 0: there is none. */
 uint32_t ml_engine_last_dump(const struct ml_engine *engine);
 
 /* Decisions and uploads, as metrics. */

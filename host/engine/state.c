@@ -51,7 +51,7 @@ void ml_engine_add_not_profiled(
     (void)snprintf(item->reason, sizeof(item->reason), "%s", reason);
 }
 
-/* Somebody else comes each time the host is about to read the clock: chance, or he lies. */
+/* If a process holds the lease at each try, the host reads the clock anyway. */
 enum { LEASE_ENDS_MAX = 4 };
 
 struct memlog_service_moment ml_engine_timestamp(struct ml_engine *engine) {

@@ -17,7 +17,7 @@
 #include "mojom_like_idl/contracts/heap_client_mojom.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 
-/* Programs that ran without memlog, as told to the report; more of them are only counted. */
+/* Programs that ran without memlog. More of them are only counted. */
 enum { ML_NOT_PROFILED_MAX = 4096, ML_GAPS_MAX = 64 };
 
 struct ml_not_profiled {
@@ -28,7 +28,7 @@ struct ml_not_profiled {
     bool has_other_profiler; /* another memlog had it already */
     bool is_listed;          /* the list of processes has it, too */
     uint64_t heard_ns;       /* CLOCK_MONOTONIC */
-    bool begins_anew;        /* it is about to execute its own file once more, without memlog */
+    bool begins_anew;        /* it executes its own file again, without memlog */
     bool is_lost_fork;       /* it speaks of the forked child of a process that is recorded */
 };
 
@@ -52,13 +52,13 @@ struct ml_gap {
     PART(ml_engine_triggers, triggers)                                                             \
     PART(ml_watch, watch)
 
-/* What people are told once a run. */
+/* What is said once a run. */
 enum ml_said {
-    ML_SAID_DESCRIPTORS, /* that they do not suffice */
-    ML_SAID_STRANGERS,   /* that other users' processes are refused */
-    ML_SAID_COARSER,     /* that the service, short of memory, has a process sampled */
-    ML_SAID_DROPPED,     /* that it keeps totals alone of one */
-    ML_SAID_QUOTA        /* that it does so for a process's own part of it */
+    ML_SAID_DESCRIPTORS, /* there are too few */
+    ML_SAID_STRANGERS,   /* other users' processes are refused */
+    ML_SAID_COARSER,     /* the service is short of memory and has a process sampled */
+    ML_SAID_DROPPED,     /* the service keeps only the totals of a process */
+    ML_SAID_QUOTA        /* the same, as a process uses more than its share */
 };
 
 struct ml_engine {
@@ -67,8 +67,8 @@ struct ml_engine {
     const struct ml_inherited *inherited;
     void (*on_notice)(void *context, const char *text);
     void *context;
-    /* A member's process has ended, or runs an image that has not reported itself: for those who
-     * keep what comes behind it. */
+    /* A member's process has ended, or runs an image that has not reported itself. The list and the
+     * triggers want to know. */
     void (*on_member_end)(struct ml_engine *engine, const struct ml_member *member);
     enum ml_engine_phase phase; /* by ml_engine_set_phase alone */
     enum ml_clock clock;
@@ -87,7 +87,7 @@ struct ml_engine {
     pid_t root;
     char *const *root_argv;
     bool root_seen;   /* it has reported itself */
-    bool is_profiled; /* this host is, by another one, and with it all that it starts */
+    bool is_profiled; /* another memlog profiles this host and all that it starts */
     enum ml_image_kind root_image;
     struct ml_not_profiled *not_profiled;
     uint32_t not_profiled_count;
@@ -111,14 +111,14 @@ static inline bool ml_engine_says_first(struct ml_engine *engine, enum ml_said w
     return is_first;
 }
 
-/* Take the run through the table of lifecycle.c. An event that must not be there changes nothing,
- * and is counted. */
+/* Change the run's phase by the table of lifecycle.c. A forbidden event changes nothing and is
+ * counted. */
 void ml_engine_set_phase(struct ml_engine *engine, enum ml_engine_phase_event event);
 
-/* Now, where it is put among the processes' own events: for the start and the end of one. */
+/* The time of a start or an end, in order with the processes' own events. */
 struct memlog_service_moment ml_engine_timestamp(struct ml_engine *engine);
 
-/* Keep that a program ran without memlog. `path` may be NULL. */
+/* Note that a program ran without memlog. `path` may be NULL. */
 void ml_engine_add_not_profiled(
     struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path
 );

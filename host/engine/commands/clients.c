@@ -115,7 +115,7 @@ static void on_allocators(
     told->in_program = request->in_program;
 }
 
-/* The same process in another image. */
+/* It is the same process in another image. */
 static void keep_request(struct ml_member *member, const struct ml_member *old) {
     if (old != NULL && old->pid == member->pid) {
         member->request = ml_request_settled(old->request);

@@ -11,12 +11,12 @@
 #include "host/process/clock.h"
 #include "host/process/loop.h"
 
-/* A process is looked at soon after its start, when it may still be giving itself a title, and ever
- * more rarely then: smaps_rollup walks its page tables. */
+/* A process is looked at soon after its start, when it may give itself a title. Later looks are
+ * rarer, as smaps_rollup walks the page tables. */
 static const double look_after_s[] = {0.005, 0.02, 0.1, 0.5, 2.0, 5.0};
 enum { LOOKS_COUNT = sizeof(look_after_s) / sizeof(look_after_s[0]) };
 
-/* From this look on its memory is asked for too. */
+/* From this look on its memory is read too. */
 enum { LOOK_AT_MEMORY_FROM = 1 };
 
 static struct ml_engine *engine_of(const struct ml_member *member) {
@@ -28,11 +28,11 @@ void ml_member_look_soon(struct ml_engine *engine, struct ml_member *member) {
     ml_timer_start(engine->loop, &member->look_timer, look_after_s[index]);
 }
 
-/* A loader may take that long from the exec to our constructor; who renames itself and makes an
- * exec within it keeps its older name. */
+/* A loader may take this long from the exec to memlog's constructor. A process that renames itself
+ * and makes an exec within this time keeps its older name. */
 enum { EXEC_WINDOW_NS = 1000000000 };
 
-/* Name, command line, role. True if something is new. */
+/* Read name, command line and role. True if something is new. */
 static bool look_at_identity(struct ml_engine *engine, struct ml_member *member) {
     bool changed = false;
     char name[ML_PROCESS_NAME_BYTES];
@@ -41,7 +41,7 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
     ml_process_name(member->pid, name);
     struct ml_command_line line;
     bool has_line = ml_process_command_line(member->pid, &line) == ML_OK;
-    /* Read last: while the image is still the same, name and line were its own. */
+    /* Read last: if the image is still the same, name and line belong to it. */
     const struct ml_image_mark now = ml_process_facts(member->pid).image;
     if (ml_image_mark_differs(&member->image, &now)) {
         if (has_line) {
@@ -50,7 +50,8 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
         return false;
     }
     const bool is_sure = ml_image_mark_is_known(&member->image) && ml_image_mark_is_known(&now);
-    /* Without a line it is in the middle of an exec, or has ended, perhaps as another program. */
+    /* Without a command line it is in the middle of an exec or has ended, and the name may be
+     * another program's. */
     if ((has_line || member->name[0] == '\0') && strcmp(name, "?") != 0 &&
         strcmp(name, member->name) != 0) {
         (void)snprintf(member->name, sizeof(member->name), "%s", name);
@@ -103,7 +104,7 @@ void ml_member_show(struct ml_engine *engine, struct ml_member *member) {
     ml_process_threads_fini(&view.threads);
 }
 
-/* Nobody has it, and it may still be had. */
+/* It is not recorded, and it can be. */
 static bool may_begin(enum ml_recording state) {
     return !ml_recording_is_on(state) && !ml_recording_is_lost(state) &&
            !ml_recording_in_service(state);
@@ -143,8 +144,8 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
             member->footprint_ticks = ml_engine_timestamp(engine).ticks;
         }
     }
-    /* Judged anew only as somebody else: where a mode takes one at a time, the end of that one must
-     * not make others begin in the middle of their lives. */
+    /* Only another identity is judged again. In a mode that takes one process at a time, the end of
+     * one must not start the recording of others midway. */
     if (is_another && may_begin(member->recording) && ml_targets_want(engine, member)) {
         if (ml_member_enable(engine, member, true) == ML_OK) {
             member->from_startup = false;
@@ -169,7 +170,7 @@ void ml_member_release(struct ml_engine *engine, struct ml_member *member) {
     ml_engine_tell_pipes(engine);
 }
 
-/* The end of a program image: tell the service, forget the rest. */
+/* End a program image: tell the service and release the rest. */
 static void
 end_member(struct ml_engine *engine, struct ml_member *member, enum ml_member_event event) {
     if (ml_member_set_state(member, event) != ML_OK) {
@@ -183,7 +184,7 @@ end_member(struct ml_engine *engine, struct ml_member *member, enum ml_member_ev
     ml_member_release(engine, member);
 }
 
-/* What was read of it in the moments before its exec was known was the new program's. */
+/* What was read shortly before its exec was known belongs to the new program. */
 static void restore_identity(struct ml_engine *engine, struct ml_member *member) {
     const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     if (member->before.changed_ns == 0 || now_ns - member->before.changed_ns > EXEC_WINDOW_NS ||

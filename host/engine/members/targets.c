@@ -41,7 +41,7 @@ bool ml_targets_forbid(const struct ml_engine *engine, struct ml_member *member)
     return false;
 }
 
-/* Whether somebody wants it by its name; it has that rule's settings then. */
+/* Whether a rule of `memlog start --name` wants it. Then it gets the rule's settings. */
 static bool wants_name(const struct ml_engine *engine, struct ml_member *member) {
     const struct ml_name_rule *rule =
         ml_name_rules_find(&engine->targets->names, member->name, member->line.joined);
@@ -52,7 +52,7 @@ static bool wants_name(const struct ml_engine *engine, struct ml_member *member)
     return rule != NULL;
 }
 
-/* Why it is not recorded, for people. `left_out`: the reason is in `why`. */
+/* Note for people why it is not recorded. `left_out`: the reason is in `why`. */
 static void note_refusal(
     struct ml_member *member, enum ml_mode mode, bool left_out, const char why[ML_MODE_WHY_BYTES]
 ) {
@@ -66,11 +66,11 @@ static void note_refusal(
     }
 }
 
-/* Whether it shall be recorded, by what is known of it now. */
+/* Whether it is to be recorded, by what is known of it now. */
 bool ml_targets_want(struct ml_engine *engine, struct ml_member *member) {
     const struct ml_options *options = engine->options;
     char why[ML_MODE_WHY_BYTES] = "";
-    /* All that ever were are looked through: only where the mode asks. */
+    /* Counting looks at all members: do it only where the mode asks. */
     const bool is_alone = ml_mode_take(options->mode, member->role) == ML_TAKE_THIRD_ALONE;
     member->left_out = ml_targets_forbid(engine, member);
     if (member->left_out) {
@@ -95,7 +95,7 @@ bool ml_targets_want(struct ml_engine *engine, struct ml_member *member) {
     return wanted && engine->service_state != ML_ENGINE_ALONE;
 }
 
-/* A zygote's child would be gone before we could wake it. */
+/* A zygote's child may end before the host can make it record. */
 bool ml_targets_want_forked(const struct ml_engine *engine) {
     const struct ml_options *options = engine->options;
     bool possible = engine->targets->names.count > 0;
@@ -108,7 +108,7 @@ bool ml_targets_want_forked(const struct ml_engine *engine) {
     return possible;
 }
 
-/* A process forked from now on records until it is judged: of one that is wanted nothing is
+/* A process forked from now on records until it is judged, so that nothing of a wanted one is
  * missed. */
 static void tell_forks(struct ml_engine *engine) {
     for (uint32_t i = 0; i < engine->members.count; i++) {

@@ -15,21 +15,21 @@ struct ml_targets {
     struct ml_name_rules names;
 };
 
-/* Read the lists of programs that are never recorded. Errors: as ml_never_list_load. */
+/* Read the never lists. Errors: as ml_never_list_load. */
 ML_NODISCARD enum ml_status
 ml_targets_open(struct ml_engine *engine, struct ml_error_message *error);
 void ml_targets_close(struct ml_engine *engine);
 
-/* Whether it must never be recorded; its note says why then. */
+/* Whether it must never be recorded. Then its note says why. */
 bool ml_targets_forbid(const struct ml_engine *engine, struct ml_member *member);
 
-/* Whether it shall be recorded, by what is known of it now. */
+/* Whether it is to be recorded, by what is known of it now. */
 bool ml_targets_want(struct ml_engine *engine, struct ml_member *member);
 
-/* Whether a process that comes by fork may be wanted: then it records until it is judged. */
+/* Whether a forked process may be wanted. Then it records until it is judged. */
 bool ml_targets_want_forked(const struct ml_engine *engine);
 
-/* Record who has that name and comes from now on. Errors: as ml_name_rules_add. */
+/* Record processes of that name that start from now on. Errors: as ml_name_rules_add. */
 ML_NODISCARD enum ml_status ml_targets_add_name(
     struct ml_engine *engine, const struct ml_name_rule *rule, struct ml_error_message *error
 );

@@ -8,8 +8,8 @@
 #include "host/engine/members/members.h"
 #include "host/process/loop.h"
 
-/* Without pidfds everybody is looked at that often, and a little less often when there are many:
- * a look costs some 10 us. */
+/* Without pidfds all members are polled this often, and less often when there are many: a look
+ * costs some 10 us. */
 static const double poll_s = 0.05;
 static const double poll_each_s = 0.0005;
 
@@ -49,7 +49,7 @@ static void on_pidfd(struct ev_loop *loop, ev_io *watcher, int events) {
     ml_member_end_process(engine_of(member), member, &ending);
 }
 
-/* By what /proc says: it is gone, or somebody else has its pid. */
+/* By /proc: it is gone, or another process has its pid. */
 static bool is_gone(const struct ml_member *member) {
     const struct ml_process_facts facts = ml_process_facts(member->pid);
     return facts.has_ended ||
@@ -107,7 +107,7 @@ void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int bor
     } else if (is_gone(member)) {
         end_gone(engine, member);
         return;
-    } else { /* an old kernel, a container's filter, no descriptors */
+    } else { /* an old kernel, a seccomp filter, or no descriptors left */
         member->pidfd = ML_MEMBER_PIDFD_POLLED;
         start_polling(engine);
     }
@@ -121,7 +121,7 @@ bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member) {
             return false;
         }
     } else if ((member->pidfd < 0 || errno != ESRCH) && !is_gone(member)) {
-        return false; /* the kernel has no such call, or a filter forbids it */
+        return false; /* the kernel lacks the call, or a filter forbids it */
     }
     end_gone(engine, member);
     return true;

@@ -54,8 +54,7 @@ enum memlog_service_process_state ml_member_state_told(enum ml_member_state stat
 
 struct ml_members;
 
-/* What a person has asked for. It goes before the mode, and stays with the process through execs.
- */
+/* What a person asked for. It overrides the mode and stays with the process through execs. */
 enum ml_request {
     ML_REQUEST_NONE = 0,
     ML_REQUEST_START,
@@ -64,12 +63,12 @@ enum ml_request {
     ML_REQUEST_STOPPING
 };
 
-/* The service has not answered yet. */
+/* Whether the service has still to answer. */
 static inline bool ml_request_waits(enum ml_request request) {
     return request == ML_REQUEST_STARTING || request == ML_REQUEST_STOPPING;
 }
 
-/* What is asked for, answered or not. */
+/* The request, whether answered or not. */
 static inline enum ml_request ml_request_settled(enum ml_request request) {
     static const enum ml_request settled[] = {
         [ML_REQUEST_START] = ML_REQUEST_START,
@@ -95,21 +94,20 @@ struct ml_member_allocator {
     char entry_point_of[64 + 1];
 };
 
-/* What was known before a member's name or command line last changed, and when that was: a look
- * between an exec and the new image's Hello sees the new program, which this member never was. */
+/* What was known before a member's name or command line last changed, and when that was. A look
+ * between an exec and the new image's Hello sees the new program, which is another member. */
 struct ml_member_before {
     struct ml_command_line line;
     char name[ML_PROCESS_NAME_BYTES];
     uint64_t changed_ns; /* CLOCK_MONOTONIC; 0: never */
-    /* An exec that cannot take the preload has been announced; the image goes if its exe changes.
-     */
+    /* An exec that cannot take the preload was announced. The image ends if its exe changes. */
     bool exec_announced;
 };
 
-/* Frees of what was passed over leave a process, until the service says that they need not. */
+/* A process sends frees of unrecorded blocks until the service says that it need not. */
 struct ml_member_question {
     bool is_open;
-    uint32_t control_generation; /* what its control page was when the service was asked last */
+    uint32_t control_generation; /* of its control page, when the service was asked last */
 };
 
 /* Of a member without a pidfd. */
@@ -120,8 +118,8 @@ enum {
 
 struct ml_member {
     uint32_t id;            /* from 1 */
-    uint32_t parent_id;     /* the member whose fork or exec it came from; 0: none known */
-    uint32_t connection_id; /* the member that said Hello on the connection that brought it */
+    uint32_t parent_id;     /* the member whose fork or exec made it; 0: none known */
+    uint32_t connection_id; /* the member that said Hello on its connection */
     pid_t pid;
     pid_t parent_pid;
     enum ml_member_state state;
@@ -137,32 +135,32 @@ struct ml_member {
     struct memlog_service_moment stopped; /* all 0: it was not */
     uint32_t profile;                     /* the one that it records, ipc/wire/staging.h */
     uint64_t fork_serial;
-    uint32_t draw;   /* its lot in the sampling modes */
-    uint32_t looks;  /* times it was looked at in /proc */
+    uint32_t draw;   /* its random number in the sampling modes */
+    uint32_t looks;  /* how often it was read in /proc */
     uint64_t groups; /* bits by place: which of the triggers' control groups it counts into */
     struct ml_command_line line;
     char name[ML_PROCESS_NAME_BYTES];
     struct ml_member_before before;
     uint64_t footprint_bytes;        /* as last read; it cannot be read after the end */
     uint64_t footprint_ticks;        /* when; 0: never */
-    uint64_t footprint_dumped_bytes; /* at the last dump for its sake; 0: none */
+    uint64_t footprint_dumped_bytes; /* at the last dump that it triggered; 0: none */
     uint64_t resident_bytes;
     struct ml_member_allocator
         allocator;       /* as its constructor found it; a forked child's parent's */
-    uint32_t libc_files; /* files of a libc that are mapped by it; 0: not looked at */
+    uint32_t libc_files; /* mapped files of a libc; 0: not read yet */
     struct memlog_service_moment start;
     struct memlog_service_moment end;
     struct ml_ending ending;
     struct ml_endpoint endpoint;
     int pidfd;                  /* ML_MEMBER_PIDFD_NONE or ML_MEMBER_PIDFD_POLLED: none */
     struct ml_image_mark image; /* all 0: may not be read */
-    uint32_t walk;              /* over the tree: the last one that came by */
-    bool pid_passed_on;         /* to a process that was born behind it */
+    uint32_t walk;              /* the last walk over the tree that saw it */
+    bool pid_passed_on;         /* to a process that started later */
     uint64_t start_ticks;       /* with the pid, one process (host/process/info.h) */
     ev_io pidfd_watcher;
     ev_timer look_timer;
-    char note[256]; /* what people should know of it */
-    /* By --only, --never or a list of forbidden programs, which the note names. */
+    char note[256]; /* a remark for people */
+    /* By --only, --never or the never list, which the note names. */
     bool left_out;
     char *
         executable; /* what /proc/PID/exe links to; "" or its own memory, by ml_member_executable */
@@ -171,7 +169,7 @@ struct ml_member {
 };
 
 enum {
-    /* Of pids: a thousand processes at once and ten thousand ended ones stand a few in a bucket. */
+    /* With a thousand running processes and ten thousand ended ones a bucket holds a few pids. */
     ML_MEMBERS_BUCKETS = 4096
 };
 
@@ -180,7 +178,7 @@ struct ml_members {
     uint32_t count;
     uint32_t capacity;
     uint32_t running_count;
-    uint32_t forbidden_count; /* events that ml_member_set_recording refused: a fault of ours */
+    uint32_t forbidden_count; /* events that ml_member_set_recording refused: a bug of memlog's */
     struct ml_member *by_pid[ML_MEMBERS_BUCKETS]; /* the newest first */
     void *context;                                /* the owner's, for watchers */
 };
@@ -203,18 +201,18 @@ struct ml_member *ml_members_newest(const struct ml_members *members, pid_t pid)
 /* NULL: no such id. */
 struct ml_member *ml_members_find(const struct ml_members *members, uint32_t id);
 
-/* Copy what it runs; without memory it is not known. */
+/* Copy the path of its executable. Without memory it stays unknown. */
 void ml_member_executable(struct ml_member *member, const char *path);
 
-/* Running ones of that role whose control page says record. */
+/* How many running members of that role record. */
 uint32_t ml_members_recording(const struct ml_members *members, enum memlog_service_role role);
 
-/* Take it through the table. Errors: ML_PEER_STATE; nothing has changed then. */
+/* Change its state by the table. Errors: ML_PEER_STATE; nothing has changed then. */
 ML_NODISCARD enum ml_status
 ml_member_set_state(struct ml_member *member, enum ml_member_event event);
 
-/* Take its recording through the table of recording.c. An event that must not be there changes
- * nothing, and is counted. */
+/* Change its recording by the table of recording.c. A forbidden event changes nothing and is
+ * counted. */
 void ml_member_set_recording(struct ml_member *member, enum ml_recording_event event);
 
 #endif

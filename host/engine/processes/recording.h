@@ -30,7 +30,7 @@ enum ml_recording_event {
     ML_RECORDING_EMPTY,  /* its pipe was emptied: frames in it are whole again */
     ML_RECORDING_STOP,   /* it records no more */
     ML_RECORDING_DETACH, /* the service that had it has died */
-    ML_RECORDING_LOSE,   /* its stream cannot be read, for good */
+    ML_RECORDING_LOSE,   /* its stream cannot be read, now or later */
     ML_RECORDING_EVENT_COUNT
 };
 

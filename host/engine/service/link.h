@@ -1,8 +1,8 @@
 /* The sandboxed service: started, spoken to, and its end noticed. Room: host. Context: the host's
  * one thread, on its loop.
  *
- * One rule: a link that is down takes every message and does nothing with it; who asks for an
- * answer gets one, always. The program that is profiled never waits for the service. */
+ * One rule: a link that is down drops every message, and a request always gets an answer. The
+ * program that is profiled never waits for the service. */
 #ifndef MEMLOG_HOST_ENGINE_SERVICE_LINK_H
 #define MEMLOG_HOST_ENGINE_SERVICE_LINK_H
 
@@ -27,13 +27,13 @@ struct ev_loop;
 enum { ML_SERVICE_FD = 3, ML_SERVICE_WORDS_FD = 4 };
 
 struct ml_service_events {
-    /* The service serves: what its sandbox lacks, "" if nothing. */
+    /* The service serves. `missing_sandbox` says what its sandbox lacks; "": nothing. */
     void (*on_ready)(void *context, const char *missing_sandbox);
-    /* It is gone, for good; `why` in words. Called once, not by ml_service_link_close. */
+    /* It is gone, and `why` says why. Called once, but not by ml_service_link_close. */
     void (*on_gone)(void *context, const char *why);
-    /* This client's stream broke its contract and is read no more. */
+    /* This client's stream broke its contract and is not read any more. */
     void (*on_client_lost)(void *context, uint32_t id, const char *reason);
-    /* Its memory comes to its limit: what it asks for, or has done. */
+    /* The service is short of memory: what it asks for, or has done. */
     void (*on_memory_short
     )(void *context, const struct memlog_service_memory_short_request *request);
     void *context;
@@ -56,8 +56,8 @@ struct ml_service_start {
     struct memlog_service_setup setup;
 };
 
-/* Start the service and configure it. One that ends at once is told by on_gone, perhaps before this
- * returns.
+/* Start the service and configure it. If the service ends at once, on_gone is called, perhaps
+ * before this returns.
  *
  * Errors: ML_ENV_* with an error message.
  * Owner:  `link` stays where it is until ml_service_link_close. */
@@ -69,8 +69,7 @@ ML_NODISCARD enum ml_status ml_service_link_open(
     struct ml_error_message *error
 );
 
-/* Hang up. The service then ends by itself; waits for that, at most two seconds, and then ends it.
- */
+/* Close the socket, and wait at most two seconds for the service to end. Then end it. */
 void ml_service_link_close(struct ml_service_link *link);
 
 bool ml_service_link_up(const struct ml_service_link *link);
@@ -81,7 +80,7 @@ void ml_service_link_add(
 );
 void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member);
 
-/* The same, and why its profile cannot be complete. */
+/* The same, with the reason why its profile cannot be complete. */
 void ml_service_link_trouble(
     struct ml_service_link *link, const struct ml_member *member, const char *trouble
 );
@@ -99,8 +98,8 @@ void ml_service_link_show(
 );
 void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member);
 
-/* A message was sent, or was not: then the service is gone. A full queue means one that has taken
- * nothing for 128 MiB of messages: it hangs. */
+/* Take the status of a send. A failed one means that the service is gone. A full queue means that
+ * it has read nothing for 128 MiB of messages: it hangs. */
 void ml_service_link_sent(struct ml_service_link *link, enum ml_status status);
 
 /* Send a request of the contract by its function. `on_reply` is called exactly once, with a status
