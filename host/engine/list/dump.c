@@ -7,13 +7,13 @@
 #include "host/engine/list/known.h"
 #include "host/engine/members/watch.h"
 
-/* What is being put together. */
+/* The list that is being made. */
 struct order {
     struct memlog_service_unrecorded *items;
     uint32_t count, room;
 };
 
-/* The arguments lie one behind the other, each with its NUL. */
+/* The arguments lie behind one another, each with its NUL. */
 static struct ml_bytes line_of(const struct ml_command_line *line) {
     struct ml_bytes bytes = {.data = NULL, .count_bytes = 0};
     if (line->count > 0) {
@@ -57,7 +57,7 @@ static void put_one(struct order *order, const struct ml_unrecorded *one) {
     };
 }
 
-/* A member that is in no profile. */
+/* A member without a profile. */
 static void put_member(struct order *order, const struct ml_member *member) {
     if (order->count == order->room) {
         return;
@@ -108,13 +108,13 @@ void ml_list_order(struct ml_engine *engine, struct memlog_service_dump_order *o
         }
     }
     for (uint32_t i = 0; i < table->count; i++) {
-        ml_list_judge(engine, table->items[i]); /* what was said may have come late */
+        ml_list_judge(engine, table->items[i]); /* a report may have come late */
         put_one(&order, table->items[i]);
     }
     out_order->unrecorded.items = order.items;
     out_order->unrecorded.count = order.count;
     out_order->list_source = ml_string_of(ml_list_source(engine));
-    /* Events that the kernel dropped leave us with the walks. */
+    /* Where the kernel dropped events, only walks tell. */
     out_order->list_blind_ns =
         engine->list->events_fd < 0 || engine->list->has_lost_events ? engine->list->blind_ns : 0;
     out_order->list_missed = ml_engine_list_missed(engine);

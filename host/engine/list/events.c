@@ -9,20 +9,20 @@
 #include "host/process/clock.h"
 #include "host/process/events.h"
 
-/* Events that are taken in one go: the programs' own messages wait meanwhile. */
+/* Events that are read at once; the programs' own messages wait meanwhile. */
 enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 20 };
 
-/* Whoever is ending is looked at again so soon. */
+/* A process that is ending is looked at again this soon. */
 static const uint64_t ending_look_ns = UINT64_C(20000000);
 
-/* A child of the program that the host is linked into. What starts the host's own helpers has been
- * waited for by now. */
+/* A child of the program that the host is linked into. The process that starts a helper of the host
+ * has been reaped by now. */
 static bool is_of_embedder(const struct ml_engine *engine, const struct ml_process_event *event) {
     return engine->root == getpid() && event->parent == getpid() &&
            !ml_list_is_helper(engine, event->pid) && !ml_process_facts(event->pid).has_ended;
 }
 
-/* Whoever has that pid was there before. */
+/* Whether the process that has that pid is known already. */
 static bool is_known(struct ml_engine *engine, const struct ml_process_event *event) {
     struct ml_member *member = ml_members_newest(&engine->members, event->pid);
     const struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, event->pid);
@@ -33,7 +33,8 @@ static bool is_known(struct ml_engine *engine, const struct ml_process_event *ev
     return is_member || (one != NULL && one->born_ns >= event->monotonic_ns);
 }
 
-/* Whoever had that pid before has ended, and who has it now is the parent of what comes. */
+/* The process that had that pid before has ended. The one that has it now is the parent of later
+ * children. */
 static void pass_pid_on(struct ml_engine *engine, const struct ml_process_event *event) {
     struct ml_member *member = ml_members_newest(&engine->members, event->pid);
     if (member != NULL && member->start.monotonic_ns < event->monotonic_ns) {
@@ -51,7 +52,7 @@ static void pass_pid_on(struct ml_engine *engine, const struct ml_process_event 
     }
 }
 
-/* Its parent may have been seen to end before this is read. */
+/* The end of its parent may be known before this event is read. */
 static void on_born(struct ml_engine *engine, const struct ml_process_event *event) {
     const bool is_of_host = is_of_embedder(engine, event);
     const bool is_top = is_of_host || (event->pid == engine->root && event->parent == getpid());
@@ -59,7 +60,7 @@ static void on_born(struct ml_engine *engine, const struct ml_process_event *eve
     const uint32_t parent_id = ml_list_id_of(parent);
     pass_pid_on(engine, event);
     if ((parent_id == 0 && !is_top) || is_known(engine, event)) {
-        return; /* somebody else's, or known already */
+        return; /* of another tree, or known already */
     }
     (void)ml_list_add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);
 }
@@ -70,13 +71,13 @@ static void on_exec(struct ml_engine *engine, const struct ml_process_event *eve
     if (member != NULL && event->monotonic_ns > member->start.monotonic_ns) {
         ml_member_replaced(engine, member);
     } else if (member != NULL) {
-        (void)ml_member_check_image(engine, member); /* it was the exec that it came by, mostly */
+        (void)ml_member_check_image(engine, member); /* mostly the exec that made it */
     } else if (one != NULL && (ml_unrecorded_is_fork(one) || event->monotonic_ns > one->identified_ns)) {
         ml_list_replace(engine, one);
     }
 }
 
-/* One whose birth was among the events that were dropped. NULL: it is somebody else's, or known. */
+/* Add a process whose birth was among the dropped events. NULL: it is of another tree, or known. */
 static struct ml_unrecorded *
 add_ended(struct ml_engine *engine, const struct ml_process_event *event) {
     const uint64_t at_ns = event->monotonic_ns;
@@ -97,16 +98,16 @@ static void on_ended(struct ml_engine *engine, const struct ml_process_event *ev
     if (one == NULL || event->monotonic_ns < one->born_ns) {
         return;
     }
-    if (!one->leaving.known) { /* else it is of one who has its pid now */
+    if (!one->leaving.known) { /* else the event is of a process that has its pid now */
         one->leaving = ml_ending_from_wait(event->wait_status);
     }
-    if (!ml_list_end_gone(engine, one)) { /* not yet: the kernel tells before it is done */
+    if (!ml_list_end_gone(engine, one)) { /* the event comes before the end is complete */
         one->next_look_ns = ml_clock_timestamp(engine->clock).monotonic_ns + ending_look_ns;
         ml_list_walk_soon(engine);
     }
 }
 
-/* The queue is empty: what comes now is told again. True: what came before was not all. */
+/* The queue is empty, and events are reported again. True: some were dropped before. */
 static bool heard_all(struct ml_list *list, uint64_t now) {
     const bool has_lost = list->is_losing;
     if (has_lost) {
@@ -120,7 +121,7 @@ static bool heard_all(struct ml_list *list, uint64_t now) {
     return has_lost;
 }
 
-/* Up to so many. False: the kernel had to drop some, and a walk is due. */
+/* Read a bounded number. False: the kernel dropped events, and a walk is due. */
 static bool take_events(struct ml_engine *engine, int most) {
     struct ml_list *list = engine->list;
     struct ml_process_event event;

@@ -20,7 +20,7 @@ void ml_list_forget_reason(struct ml_unrecorded *one) {
     ml_list_set_reason(one, no_image_text);
 }
 
-/* A report comes just before the exec that it is about: older ones are of others. */
+/* A report comes just before the exec that it speaks of. Older ones speak of other processes. */
 enum { REPORTS_LOOKED_AT = 256 };
 
 /* Wherever the list is shown it says so itself. */
@@ -29,7 +29,7 @@ static const char *reason_in_list(const char *reason) {
     return strncmp(reason, said, sizeof(said) - 1) == 0 ? reason + sizeof(said) - 1 : reason;
 }
 
-/* By what its parent, or it itself, has said of it. */
+/* By a report of its parent's or its own. */
 static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one) {
     const uint32_t count = engine->not_profiled_count;
     const uint32_t oldest = count > REPORTS_LOOKED_AT ? count - REPORTS_LOOKED_AT : 0;
@@ -47,8 +47,7 @@ static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one
     return false;
 }
 
-/* Whether memlog was not there to pass itself on: not even as in a fork that has allocated nothing.
- */
+/* Whether its parent ran without memlog. An idle or lost fork has memlog loaded. */
 static bool is_of_unrecorded(struct ml_engine *engine, const struct ml_unrecorded *one) {
     const struct ml_unrecorded_table *table = &engine->unrecorded;
     for (uint32_t i = table->count; i > 0; i--) {
@@ -60,14 +59,14 @@ static bool is_of_unrecorded(struct ml_engine *engine, const struct ml_unrecorde
     return false;
 }
 
-/* By what its image is. */
+/* Judge it by its image. */
 static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_process_facts facts = ml_process_facts(one->pid);
     const bool is_there = !facts.has_ended && facts.start_ticks == one->start_ticks;
     enum ml_image_kind kind = is_there ? ml_image_peek(one->pid) : ML_IMAGE_GONE;
     if (kind == ML_IMAGE_GONE && one->pid == engine->root &&
         engine->root_image != ML_IMAGE_PRELOADABLE) {
-        kind = engine->root_image; /* as the file was judged before it was started */
+        kind = engine->root_image; /* as the probe judged the file before the start */
     }
     if (kind == ML_IMAGE_PRELOADABLE && ml_process_was_given(one->pid, "MEMLOG_SOCKET")) {
         ml_list_set_reason(one, given_text);

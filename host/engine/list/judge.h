@@ -4,16 +4,16 @@
 
 #include "host/engine/state.h"
 
-/* Why it is not recorded; copied. */
+/* Set the reason why it is not recorded; copied. */
 void ml_list_set_reason(struct ml_unrecorded *one, const char *reason);
 
-/* Nobody could look at its image yet. */
+/* Reset the reason: its image was not seen yet. */
 void ml_list_forget_reason(struct ml_unrecorded *one);
 
-/* Find out why it is not recorded, as far as that can be known now. */
+/* Find out why it is not recorded, as far as that is known now. */
 void ml_list_judge(struct ml_engine *engine, struct ml_unrecorded *one);
 
-/* The same reason, if that was said of the first program: it is told once. */
+/* The first program's report, said once: set the reason of its entry. */
 void ml_list_root_told(struct ml_engine *engine, const struct ml_not_profiled *item);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "host/process/clock.h"
 
-/* The name of a program that nobody could look at. */
+/* The name of an unknown program. */
 static const char no_name[] = "?";
 
 void ml_engine_add_helper(struct ml_engine *engine, pid_t pid) {
@@ -31,9 +31,8 @@ bool ml_list_is_helper(const struct ml_engine *engine, pid_t pid) {
     return is_one;
 }
 
-/* An end is noted when it is noticed: whoever's end is noted behind that moment may have lived
- * then.
- */
+/* An end is noted when it is noticed. A process whose end is noted after that moment may have lived
+ * then. */
 struct ml_list_somebody ml_list_find(struct ml_engine *engine, pid_t pid, uint64_t at_ns) {
     const struct ml_member *member = ml_members_newest(&engine->members, pid);
     struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, pid);
@@ -57,7 +56,7 @@ bool ml_list_has_name(const struct ml_unrecorded *one) {
     return one->executable != NULL || strcmp(one->name, no_name) != 0;
 }
 
-/* And not that of another who had its pid. */
+/* Whether the report is its own, and not of another process that had its pid. */
 static bool is_own_word(const struct ml_not_profiled *item, const struct ml_unrecorded *one) {
     const bool is_late = one->state != ML_MEMBER_RUNNING &&
                          item->heard_ns > one->end.monotonic_ns + ml_list_report_late_ns;
@@ -102,7 +101,7 @@ void ml_list_identify(
     struct ml_command_line line;
     one->identified_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     if (facts->state == 0 || facts->start_ticks != one->start_ticks) {
-        return; /* it is gone, and its pid may be another's */
+        return; /* it is gone, and its pid may belong to another process */
     }
     ml_process_name(one->pid, name);
     if (strcmp(name, no_name) != 0) {

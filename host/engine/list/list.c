@@ -9,8 +9,8 @@
 #include "host/process/clock.h"
 #include "host/process/loop.h"
 
-/* Its memory is read so long after its birth, and ever more rarely: smaps_rollup walks its page
- * tables. */
+/* Its memory is read this long after its birth, and ever more rarely, as smaps_rollup walks the
+ * page tables. */
 static const uint32_t look_after_ms[] = {20, 100, 500, 2000, 5000};
 enum { LOOKS_COUNT = sizeof(look_after_ms) / sizeof(look_after_ms[0]), NS_PER_MS = 1000000 };
 
@@ -21,7 +21,7 @@ static const char embedder_text[] =
 
 static const uint64_t ns_per_s = UINT64_C(1000000000);
 
-/* Of one that has ended it is not known any more whether it was being recorded at the fork. */
+/* Whether a process that has ended was recorded at the fork is not known any more. */
 bool ml_list_was_recorded(const struct ml_member *parent) {
     return parent->state == ML_MEMBER_RUNNING ? ml_recording_is_on(parent->recording)
                                               : ml_recording_was_ever_on(parent->recording);
@@ -36,14 +36,14 @@ static void inherit_from_member(struct ml_unrecorded *one, const struct ml_membe
     ml_list_set_reason(one, is_recorded ? idle_text : member->note);
 }
 
-/* A fork's image is its parent's, and so is what is said of it. */
+/* A fork runs its parent's image, and so the parent's reason holds for it. */
 static void
 inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct ml_list_somebody parent) {
     struct ml_unrecorded *other = parent.one;
     if (parent.member != NULL) {
         inherit_from_member(one, parent.member);
     } else if (other != NULL) {
-        ml_list_judge(engine, other); /* it may have told why since it was judged */
+        ml_list_judge(engine, other); /* a report may have come since it was judged */
         ml_list_copy_identity(
             one,
             other->name,
@@ -58,7 +58,7 @@ inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct ml_list_some
                                                                          : ML_UNRECORDED_FORK;
         ml_list_set_reason(one, is_of_lost ? idle_text : other->reason);
     } else if (one->pid == engine->root && engine->root_argv != NULL) {
-        /* It may have ended before anybody can look at it. */
+        /* It may end before the first look. */
         ml_list_copy_identity(one, basename(engine->root_argv[0]), "", engine->root_argv);
     } else if (one->parent_pid == getpid() && engine->root == getpid()) {
         ml_list_set_reason(one, embedder_text);
@@ -83,16 +83,16 @@ void ml_list_walk_soon(struct ml_engine *engine) {
     ml_list_walk_after(engine, engine->list->least_s);
 }
 
-/* Whether a child of that parent may have come to this one: where the host is the subreaper, to one
- * of the tree. */
+/* Whether a child of that parent may have been given to this one. Where the host is the subreaper,
+ * a process of the tree may get it. */
 static bool may_be_child(struct ml_engine *engine, pid_t parent_pid, pid_t now_of) {
     return now_of == parent_pid || now_of == getpid() || engine->root == getpid() ||
            ml_list_id_of(ml_list_find(engine, now_of, ML_LIST_AT_PRESENT)) != 0;
 }
 
-/* One that was born then (CLOCK_MONOTONIC). Where it has ended meanwhile its pid may be another's:
- * nobody has started behind his own birth. The kernel tells of the start in ticks only; within one
- * the parent tells. */
+/* The facts of the process that was born then (CLOCK_MONOTONIC). If it has ended, its pid may
+ * belong to a process that started later. The kernel tells of the start in ticks; within one tick
+ * the parent decides. */
 static struct ml_process_facts
 facts_of(struct ml_engine *engine, pid_t pid, pid_t parent_pid, uint64_t born_ns) {
     const struct ml_process_facts facts = ml_process_facts(pid);
@@ -138,7 +138,7 @@ struct ml_unrecorded *ml_list_add(
     return one;
 }
 
-/* Its exec may have been told among the events that were dropped, and nobody has seen it since. */
+/* Its exec may be among the events that were dropped, and no walk has seen it since. */
 static void doubt_image(const struct ml_list *list, struct ml_unrecorded *one) {
     if (ml_unrecorded_is_fork(one) && !ml_unrecorded_is_told(one) && one->born_ns < list->lost_ns &&
         one->walk < list->lost_walk) {
@@ -162,7 +162,7 @@ void ml_list_finish(
 void ml_list_end(
     struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_ending *ending
 ) {
-    /* The host may have reaped it before it has read of its birth. */
+    /* The host may reap it before it reads the event of its birth. */
     const struct ml_ending kept = ml_engine_ending_of_gone(engine, one->pid, -1);
     const struct ml_ending *known = ending->known ? ending : &kept;
     ml_list_finish(
@@ -170,7 +170,7 @@ void ml_list_end(
     );
 }
 
-/* True, once: it has executed its own file once more, and is the program that it was. */
+/* True, once: it has executed its own file again, and is the same program. */
 static bool has_begun_anew(struct ml_engine *engine, struct ml_unrecorded *one) {
     for (uint32_t i = engine->not_profiled_count; i > 0; i--) {
         struct ml_not_profiled *item = &engine->not_profiled[i - 1];
@@ -192,7 +192,7 @@ void ml_list_begins_anew(struct ml_engine *engine, pid_t pid) {
     struct ml_unrecorded *one = ml_unrecorded_newest(table, pid);
     struct ml_not_profiled *item = &engine->not_profiled[engine->not_profiled_count - 1];
     item->begins_anew = true;
-    /* The kernel may have told of the exec before the process has been heard. */
+    /* The event of the exec may be read before the process's own report. */
     for (uint32_t i = 0; one != NULL && i < table->count; i++) {
         struct ml_unrecorded *before = table->items[i];
         if (before->id == one->parent_id && before->pid == pid &&
@@ -206,7 +206,7 @@ void ml_list_begins_anew(struct ml_engine *engine, pid_t pid) {
     }
 }
 
-/* It could not be recorded: it stays in the list whatever it makes its exec of. */
+/* A fork that could not be recorded stays in the list, whatever it executes. */
 static bool is_lost_fork(struct ml_engine *engine, struct ml_unrecorded *one) {
     if (ml_unrecorded_is_fork(one)) {
         ml_list_judge(engine, one);
@@ -231,9 +231,9 @@ void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
         return;
     }
     ml_unrecorded_set_kind(one, ML_UNRECORDED_EXEC);
-    one->leaving = none; /* an exec by a thread that is not the first ends that one */
+    one->leaving = none; /* an exec by another thread ends the first one */
     one->image = facts.image;
-    if (one->pid != engine->root) { /* of the first program it is known what it was to execute */
+    if (one->pid != engine->root) { /* what the first program executes is known */
         ml_list_forget_identity(one);
     }
     ml_list_forget_reason(one);
@@ -249,7 +249,8 @@ void ml_list_member_replaced(struct ml_engine *engine, const struct ml_member *m
     }
 }
 
-/* Whether it is what its parent is, which may be the program that the host is linked into. */
+/* Whether it runs its parent's image. The parent may be the program that the host is linked into.
+ */
 static bool is_same_image(struct ml_list_somebody parent, const struct ml_process_facts *facts) {
     struct ml_image_mark mark = {.start_code = 0};
     if (parent.member != NULL) {
@@ -309,8 +310,7 @@ uint32_t ml_list_recorded(struct ml_engine *engine, const struct ml_member *memb
     const uint32_t id = one->id;
     const uint32_t parent_id = one->parent_id;
     if (one->state != ML_MEMBER_RUNNING) {
-        /* Its report was read behind its end: it was the same fork, or what nobody could look at.
-         */
+        /* Its report was read after its end: it is the same fork, or an unknown program. */
         const bool is_same =
             ((member->birth == ML_BIRTH_FORK && ml_unrecorded_is_fork(one)) ||
              !ml_list_has_name(one)) &&
@@ -322,7 +322,7 @@ uint32_t ml_list_recorded(struct ml_engine *engine, const struct ml_member *memb
         return 0;
     }
     if (member->birth == ML_BIRTH_FORK && !ml_unrecorded_is_fork(one)) {
-        one->parent_id = member->id; /* it has made its exec since it said so */
+        one->parent_id = member->id; /* it has made an exec since */
         return 0;
     }
     const bool is_another =
@@ -342,7 +342,7 @@ bool ml_list_end_gone(struct ml_engine *engine, struct ml_unrecorded *one) {
         return false;
     }
     struct ml_ending ending = one->leaving;
-    if (facts.start_ticks == one->start_ticks) { /* a zombie, which knows best */
+    if (facts.start_ticks == one->start_ticks) { /* a zombie's ending is exact */
         const struct ml_ending known = ml_process_ending(one->pid, -1);
         ending = known.known ? known : ending;
     }

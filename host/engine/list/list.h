@@ -1,12 +1,11 @@
 /* Every process of the tree from its birth: those that are no members are listed as not recorded.
- * Room: host. The kernel tells of them where it may (events.h), else the tree is walked over
- * (walk.h). */
+ * Room: host. The kernel's events tell of them (events.h), or walks over the tree (walk.h). */
 #ifndef MEMLOG_HOST_ENGINE_LIST_LIST_H
 #define MEMLOG_HOST_ENGINE_LIST_LIST_H
 
 #include "host/engine/list/known.h"
 
-/* A process that is no member: `is_forked` as far as is known. NULL: no memory, or no room. */
+/* Add a process that is no member; `is_forked` as far as is known. NULL: no memory, or no room. */
 struct ml_unrecorded *ml_list_add(
     struct ml_engine *engine,
     pid_t pid,
@@ -19,26 +18,27 @@ struct ml_unrecorded *ml_list_add(
 /* Whether that member was being recorded when it forked, as far as is known. */
 bool ml_list_was_recorded(const struct ml_member *parent);
 
-/* A walk has come by a process that is no member. */
+/* A walk has seen a process that is no member. */
 void ml_list_seen(
     struct ml_engine *engine, pid_t pid, const struct ml_process_facts *facts, uint32_t walk
 );
 
-/* A fork becomes what it made its exec of; another program's image ends, and the next begins. */
+/* An unrecorded process has made an exec. A fork becomes the new program; a program's image ends,
+ * and the next one begins. */
 void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one);
 
-/* A member has become an image that has not reported itself. */
+/* A member runs an image that has not reported itself. */
 void ml_list_member_replaced(struct ml_engine *engine, const struct ml_member *member);
 
-/* The newest report is of that process, and it is about to execute its own file once more, or has:
- * the same program, which the list has once. */
+/* The newest report is of that process, which executes its own file again: it is the same program,
+ * and the list has it once. */
 void ml_list_begins_anew(struct ml_engine *engine, pid_t pid);
 
-/* A new member: it is not listed any more. Returns the id of what it came from, if that was listed
- * or known to the list; 0: nothing was. */
+/* Take a new member out of the list. Returns the id of the entry that it came from; 0: there was
+ * none. */
 uint32_t ml_list_recorded(struct ml_engine *engine, const struct ml_member *member);
 
-/* Its image has ended; it is not to be used any more. */
+/* Its image has ended: do not use it any more. */
 void ml_list_finish(
     struct ml_engine *engine,
     struct ml_unrecorded *one,
@@ -46,21 +46,21 @@ void ml_list_finish(
     const struct ml_ending *ending
 );
 
-/* Its process has ended; it is not to be used any more. */
+/* Its process has ended: do not use it any more. */
 void ml_list_end(
     struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_ending *ending
 );
 
-/* End it if its process is gone. False: it is still there. */
+/* End it if its process is gone. False: the process is still there. */
 bool ml_list_end_gone(struct ml_engine *engine, struct ml_unrecorded *one);
 
-/* Its memory is to be read again when its number of looks says so, counted from then. */
+/* Plan the next reading of its memory. Readings become rarer. */
 void ml_list_look_later(struct ml_unrecorded *one, uint64_t now_ns);
 
-/* The next walk comes after that time, if not sooner. */
+/* Plan the next walk after that time at the latest. */
 void ml_list_walk_after(struct ml_engine *engine, double after_s);
 
-/* Something has happened in the tree: the next walk, if the tree is walked over, comes soon. */
+/* Something has happened in the tree: walk soon, if there are no events. */
 void ml_list_walk_soon(struct ml_engine *engine);
 
 #endif

@@ -19,7 +19,7 @@ static const double most_every_s = 0.25;
 static const double share_of_time = 0.02;
 static const uint64_t ns_per_s = UINT64_C(1000000000);
 
-/* Processes that a walk has still to go to. */
+/* Processes that a walk has still to visit. */
 struct todo {
     pid_t *items;
     size_t count, capacity;
@@ -30,7 +30,7 @@ static void todo_add(struct todo *todo, pid_t pid) {
         const size_t capacity = todo->capacity == 0 ? 256 : todo->capacity * 2;
         pid_t *items = reallocarray(todo->items, capacity, sizeof(*items));
         if (items == NULL) {
-            return; /* the next walk comes to it */
+            return; /* the next walk visits it */
         }
         todo->items = items;
         todo->capacity = capacity;
@@ -67,7 +67,7 @@ static void add_children(struct todo *todo, pid_t pid) {
     (void)closedir(folder);
 }
 
-/* A kernel without lists of children: whoever has a parent that is known, one generation a walk. */
+/* A kernel without lists of children: each walk finds the children of processes that are known. */
 static void add_by_parent(struct ml_engine *engine, struct todo *todo) {
     DIR *proc = opendir("/proc");
     if (proc == NULL) {
@@ -85,7 +85,7 @@ static void add_by_parent(struct ml_engine *engine, struct todo *todo) {
     (void)closedir(proc);
 }
 
-/* What a walk does with one process; its children come next. */
+/* Visit one process; its children come next. */
 static void visit(struct ml_engine *engine, struct todo *todo, pid_t pid) {
     const uint32_t walk = engine->list->walk;
     if (ml_list_is_helper(engine, pid)) {
@@ -114,7 +114,7 @@ static void visit_all(struct ml_engine *engine, struct todo *todo) {
     }
 }
 
-/* Those that the walk has not come by: they have ended, or left the tree. */
+/* Visit processes that the walk has not seen: they have ended, or left the tree. */
 static void visit_rest(struct ml_engine *engine, struct todo *todo) {
     struct ml_unrecorded_table *table = &engine->unrecorded;
     for (uint32_t i = 0; i < engine->members.count; i++) {
@@ -136,7 +136,7 @@ void ml_list_walk(struct ml_engine *engine) {
     struct ml_list *list = engine->list;
     struct todo todo = {.items = NULL};
     const uint64_t begun_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
-    ml_list_events_take(engine); /* they know more of who is gone */
+    ml_list_events_take(engine); /* they know more of processes that are gone */
     list->walk++;
     if (list->has_children_files) {
         add_children(&todo, getpid());
@@ -166,7 +166,7 @@ static void look_at_memory(struct ml_unrecorded *one) {
     }
 }
 
-/* Not of one that is becoming another image: the kernel, or a walk, is about to tell. */
+/* Skip a process whose image changes: an event or a walk is about to tell. */
 static void look(struct ml_engine *engine, struct ml_unrecorded *one, uint64_t now) {
     const struct ml_process_facts facts = ml_process_facts(one->pid);
     if (!ml_image_mark_differs(&one->image, &facts.image)) {
@@ -179,11 +179,11 @@ static void look(struct ml_engine *engine, struct ml_unrecorded *one, uint64_t n
 }
 
 uint64_t ml_list_look(struct ml_engine *engine, bool all) {
-    ml_list_events_take(engine); /* of one that is gone they tell as what it ended, and how */
+    ml_list_events_take(engine); /* they tell how a process ended, and as which program */
     struct ml_unrecorded_table *table = &engine->unrecorded;
     const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
     uint64_t next_ns = UINT64_MAX;
-    /* By id: each end may fold others, and move those that stay. */
+    /* Go by id: each end may fold other entries and move those that stay. */
     for (struct ml_unrecorded *one = ml_unrecorded_next_running(table, 0); one != NULL;) {
         const uint32_t id = one->id;
         const bool is_due = all || one->next_look_ns <= now;
@@ -209,7 +209,7 @@ static void on_walk(struct ev_loop *loop, ev_timer *watcher, int events) {
         ml_list_walk(engine);
     }
     const uint64_t next_ns = ml_list_look(engine, false);
-    /* Twice as rarely after each walk that found nobody. */
+    /* Double the interval after each walk that found nothing new. */
     list->every_s = engine->unrecorded.last_id != known ? list->least_s : list->every_s * 2;
     const double most_s = list->least_s > most_every_s ? list->least_s : most_every_s;
     list->every_s = list->every_s < most_s ? list->every_s : most_s;

@@ -1,4 +1,4 @@
-/* Why nothing can be done about a process. Room: host. */
+/* Why a process cannot be started or stopped. Room: host. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "host/engine/state.h"
 #include "host/process/paths.h"
 
-/* Of one that is listed, and no member. */
+/* Of a listed process that is no member. */
 static const char *why_not_listed(struct ml_engine *engine, struct ml_unrecorded *one) {
     if (one->kind == ML_UNRECORDED_IDLE_FORK) {
         return "it was forked by a process that is recorded, and is recorded itself from its first "
@@ -25,7 +25,7 @@ static const char *why_not_listed(struct ml_engine *engine, struct ml_unrecorded
     return engine->list->why_not;
 }
 
-/* What can be done about one that no run has. */
+/* What can be done about a process outside of the run. */
 static const char *why_not_foreign(pid_t pid) {
     if (kill(pid, 0) != 0) {
         return errno == ESRCH ? "there is no such process"
