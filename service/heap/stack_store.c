@@ -40,61 +40,27 @@ void ml_stack_store_fini(struct ml_stack_store *store) {
     *store = (struct ml_stack_store){.budget = store->budget};
 }
 
-/* A table of pointers that reaches `index`, new ones NULL. Doubled, so that ids in rising order
- * cost no copy each. NULL when refused: the old one stays. */
-static void *
-reach(struct ml_budget *budget, void *table, uint32_t *count, uint32_t index, uint32_t limit) {
-    if (index < *count) {
-        return table;
-    }
-    uint32_t wanted = *count < 16 ? 16 : *count * 2;
-    wanted = wanted <= index ? index + 1 : wanted;
-    wanted = wanted > limit ? limit : wanted;
-    void *grown = ml_budget_resize(budget, table, *count * sizeof(void *), wanted * sizeof(void *));
-    if (grown == NULL) {
+/* The node of that id, with room made for it. NULL when refused. */
+static struct ml_stored_node *touch(struct ml_stack_store *store, uint32_t id) {
+    struct ml_stored_node *page = ml_budget_entry(
+        store->budget,
+        &store->pages,
+        &store->pages_count,
+        id / ML_NODE_PAGE_NODES,
+        ML_NODES_MAX / ML_NODE_PAGE_NODES,
+        ML_NODE_PAGE_NODES * sizeof(*page)
+    );
+    if (page == NULL) {
         return NULL;
     }
-    memset((char *)grown + *count * sizeof(void *), 0, (wanted - *count) * sizeof(void *));
-    *count = wanted;
-    return grown;
-}
-
-/* The node of that id, with room made for it. */
-static enum ml_status
-touch(struct ml_stack_store *store, uint32_t id, struct ml_stored_node **out_node) {
-    const uint32_t page = id / ML_NODE_PAGE_NODES;
-    if (page >= store->pages_count) {
-        void *pages = reach(
-            store->budget,
-            store->pages,
-            &store->pages_count,
-            page,
-            ML_NODES_MAX / ML_NODE_PAGE_NODES
-        );
-        if (pages == NULL) {
-            return ML_ENV_MEMORY;
-        }
-        store->pages = pages;
-    }
-    if (store->pages[page] == NULL) {
-        store->pages[page] =
-            ml_budget_new(store->budget, ML_NODE_PAGE_NODES * sizeof(struct ml_stored_node));
-        if (store->pages[page] == NULL) {
-            return ML_ENV_MEMORY;
-        }
-    }
-    if (id >= store->nodes_end) {
-        store->nodes_end = id + 1;
-    }
-    *out_node = &store->pages[page][id % ML_NODE_PAGE_NODES];
-    return ML_OK;
+    store->nodes_end = id >= store->nodes_end ? id + 1 : store->nodes_end;
+    return &page[id % ML_NODE_PAGE_NODES];
 }
 
 static enum ml_status define_node(struct ml_stack_store *store, const struct ml_event_node *event) {
-    struct ml_stored_node *node = NULL;
-    const enum ml_status status = touch(store, event->id, &node);
-    if (status != ML_OK) {
-        return status;
+    struct ml_stored_node *node = touch(store, event->id);
+    if (node == NULL) {
+        return ML_ENV_MEMORY;
     }
     store->nodes_count += node->defined ? 0 : 1;
     node->address = event->address;
@@ -107,12 +73,11 @@ static enum ml_status define_node(struct ml_stack_store *store, const struct ml_
 
 static enum ml_status
 define_module(struct ml_stack_store *store, const struct ml_event_module *event) {
-    void *modules =
-        reach(store->budget, store->modules, &store->modules_end, event->id, ML_MODULES_MAX);
-    if (modules == NULL) {
+    if (!ml_budget_reach(
+            store->budget, &store->modules, &store->modules_end, event->id, ML_MODULES_MAX
+        )) {
         return ML_ENV_MEMORY;
     }
-    store->modules = modules;
     struct ml_stored_module *module =
         ml_budget_new(store->budget, sizeof(*module) + event->build_id_bytes + event->path_bytes);
     if (module == NULL) {
@@ -136,12 +101,11 @@ define_module(struct ml_stack_store *store, const struct ml_event_module *event)
 
 static enum ml_status
 define_string(struct ml_stack_store *store, const struct ml_event_name *event) {
-    void *strings =
-        reach(store->budget, store->strings, &store->strings_end, event->id, ML_STRINGS_MAX);
-    if (strings == NULL) {
+    if (!ml_budget_reach(
+            store->budget, &store->strings, &store->strings_end, event->id, ML_STRINGS_MAX
+        )) {
         return ML_ENV_MEMORY;
     }
-    store->strings = strings;
     struct ml_stored_string *string =
         ml_budget_new(store->budget, sizeof(*string) + event->bytes_count);
     if (string == NULL) {

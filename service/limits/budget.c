@@ -92,6 +92,44 @@ void ml_budget_free(struct ml_budget *budget, void *take_block, size_t count_byt
     free(take_block);
 }
 
+bool ml_budget_reach(
+    struct ml_budget *budget, void *table, uint32_t *count, uint32_t index, uint32_t limit
+) {
+    void ***const entries = table;
+    if (index < *count) {
+        return true;
+    }
+    uint32_t wanted = *count * 2 <= index ? index + 1 : *count * 2;
+    wanted = wanted > limit ? limit : wanted;
+    void **grown =
+        ml_budget_resize(budget, *entries, *count * sizeof(void *), wanted * sizeof(void *));
+    if (grown == NULL) {
+        return false;
+    }
+    memset(grown + *count, 0, (wanted - *count) * sizeof(void *));
+    *entries = grown;
+    *count = wanted;
+    return true;
+}
+
+void *ml_budget_entry(
+    struct ml_budget *budget,
+    void *table,
+    uint32_t *count,
+    uint32_t index,
+    uint32_t limit,
+    size_t entry_bytes
+) {
+    void ***const entries = table;
+    if (!ml_budget_reach(budget, table, count, index, limit)) {
+        return NULL;
+    }
+    if ((*entries)[index] == NULL) {
+        (*entries)[index] = ml_budget_new(budget, entry_bytes);
+    }
+    return (*entries)[index];
+}
+
 /* What is mapped for a table: a huge one ends with a huge page, so that whatever is touched of it
  * is on one. */
 static size_t mapped_bytes(size_t count_bytes) {

@@ -26,6 +26,24 @@ void *ml_budget_new(struct ml_budget *budget, size_t count_bytes);
 void *
 ml_budget_resize(struct ml_budget *budget, void *take_block, size_t old_bytes, size_t new_bytes);
 
+/* A table of pointers, *table with *count entries, that reaches `index`; at most `limit` entries.
+ * New ones are NULL. It doubles at least, so that rising indices cost no copy each. False when
+ * refused: it stays as it is. `table` is the address of the pointer to the first entry. */
+bool ml_budget_reach(
+    struct ml_budget *budget, void *table, uint32_t *count, uint32_t index, uint32_t limit
+);
+
+/* The entry at `index` of such a table: a block of entry_bytes, of zeros if it is new. NULL when
+ * refused. */
+void *ml_budget_entry(
+    struct ml_budget *budget,
+    void *table,
+    uint32_t *count,
+    uint32_t index,
+    uint32_t limit,
+    size_t entry_bytes
+);
+
 enum {
     ML_HUGE_PAGE_BYTES = 2 << 20, /* of x86-64 and arm64 */
     /* From here on the processor would have to walk the page tables for look-ups in small pages. */

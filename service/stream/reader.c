@@ -30,28 +30,10 @@ void ml_stream_reader_fini(struct ml_stream_reader *reader) {
 
 static enum ml_status
 lane_of(struct ml_stream_reader *reader, uint32_t lane, struct ml_stream_lane **out_lane) {
-    if (lane >= reader->lanes_count) {
-        const uint32_t old = reader->lanes_count;
-        uint32_t wanted = old * 2 <= lane ? lane + 1 : old * 2;
-        wanted = wanted > ML_LANES_MAX ? ML_LANES_MAX : wanted;
-        struct ml_stream_lane **lanes = ml_budget_resize(
-            reader->budget, reader->lanes, old * sizeof(*lanes), wanted * sizeof(*lanes)
-        );
-        if (lanes == NULL) {
-            return ML_ENV_MEMORY;
-        }
-        memset(lanes + old, 0, (wanted - old) * sizeof(*lanes));
-        reader->lanes = lanes;
-        reader->lanes_count = wanted;
-    }
-    if (reader->lanes[lane] == NULL) {
-        reader->lanes[lane] = ml_budget_new(reader->budget, sizeof(struct ml_stream_lane));
-        if (reader->lanes[lane] == NULL) {
-            return ML_ENV_MEMORY;
-        }
-    }
-    *out_lane = reader->lanes[lane];
-    return ML_OK;
+    *out_lane = ml_budget_entry(
+        reader->budget, &reader->lanes, &reader->lanes_count, lane, ML_LANES_MAX, sizeof(**out_lane)
+    );
+    return *out_lane != NULL ? ML_OK : ML_ENV_MEMORY;
 }
 
 static const struct ml_stream_lane *

@@ -32,29 +32,17 @@ void ml_sequencer_fini(struct ml_sequencer *sequencer) {
 
 enum ml_status
 ml_sequencer_lane(struct ml_sequencer *sequencer, uint32_t lane, struct ml_lane_queue **out_queue) {
-    const uint32_t place = ml_sequencer_place(lane);
-    if (place >= sequencer->lanes_count) {
-        const uint32_t old = sequencer->lanes_count;
-        uint32_t wanted = old * 2 < place + 1 ? place + 1 : old * 2;
-        wanted = wanted > ML_SEQUENCER_LANES_MAX ? ML_SEQUENCER_LANES_MAX : wanted;
-        struct ml_lane_queue **lanes = ml_budget_resize(
-            sequencer->budget, sequencer->lanes, old * sizeof(*lanes), wanted * sizeof(*lanes)
-        );
-        if (lanes == NULL) {
-            return ML_ENV_MEMORY;
-        }
-        memset(lanes + old, 0, (wanted - old) * sizeof(*lanes));
-        sequencer->lanes = lanes;
-        sequencer->lanes_count = wanted;
-    }
-    if (sequencer->lanes[place] == NULL) {
-        sequencer->lanes[place] = ml_budget_new(sequencer->budget, sizeof(struct ml_lane_queue));
-        if (sequencer->lanes[place] == NULL) {
-            return ML_ENV_MEMORY;
-        }
-    }
-    *out_queue = sequencer->lanes[place];
-    return ML_OK;
+    struct ml_lane_queue *queue = ml_sequencer_queue(sequencer, lane);
+    *out_queue = queue != NULL ? queue
+                               : ml_budget_entry(
+                                     sequencer->budget,
+                                     &sequencer->lanes,
+                                     &sequencer->lanes_count,
+                                     ml_sequencer_place(lane),
+                                     ML_SEQUENCER_LANES_MAX,
+                                     sizeof(*queue)
+                                 );
+    return *out_queue != NULL ? ML_OK : ML_ENV_MEMORY;
 }
 
 /* ---- the heap of lanes */
