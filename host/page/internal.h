@@ -64,7 +64,7 @@ struct ml_page_question {
 /* NULL: no memory, and it was answered. */
 struct ml_page_question *ml_page_ask(struct ml_page *page, struct ml_http_request *request);
 
-/* The word is here: the request to answer; NULL: nobody waits any more. */
+/* The word is here: the request to answer; NULL: it is closed. */
 struct ml_http_request *ml_page_asked(struct ml_page_question *take_question);
 
 /* answer.c: what handlers answer with. */

@@ -1,4 +1,4 @@
-/* A command that is being carried out. Room: host. */
+/* A command in progress. Room: host. */
 #ifndef MEMLOG_HOST_ENGINE_COMMANDS_CALL_H
 #define MEMLOG_HOST_ENGINE_COMMANDS_CALL_H
 
@@ -6,22 +6,22 @@
 
 #include "host/engine/commands/connection.h"
 
-/* The connection may go before the answer comes. */
+/* The connection may close before the answer is there. */
 struct ml_command_call {
-    struct ml_engine_connection *connection; /* NULL: nobody waits any more */
+    struct ml_engine_connection *connection; /* NULL: it is closed */
     struct ml_engine *engine;
     struct ml_call call;
     bool waits; /* for an upload to arrive */
     char path[PATH_MAX];
 };
 
-/* Only the user himself and root command a host; one command at a time. NULL: refused, and the
+/* Only the user and root may command a host, one command at a time. NULL: refused, and the
  * connection is closed. */
 struct ml_command_call *ml_command_begin(
     struct ml_engine_connection *connection, const struct ml_call *call, uint32_t version
 );
 
-/* True if somebody still waits for the answer. */
+/* True if the connection still waits for the answer. */
 bool ml_command_end(struct ml_command_call *pending);
 
 #endif

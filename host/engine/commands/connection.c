@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* Descriptors that stay free of members: for messages on their way with all that one may carry, for
- * a dump, for `memlog ps`. */
+/* Descriptors that members do not get: for messages with all that one may carry, for a dump, for
+ * `memlog ps`. */
 enum { ML_DESCRIPTORS_SPARE = 24 };
 
 void ml_connection_heard(struct ml_engine_connection *connection) {
@@ -22,7 +22,7 @@ void ml_connection_close(struct ml_engine_connection *connection) {
     ml_channel_free(channel);
 }
 
-/* A flood of connections that say nothing must not take the descriptors of those that will. */
+/* A flood of silent connections must not take the descriptors of processes. */
 static void end_oldest_silent(struct ml_engine *engine) {
     struct ml_engine_connection *oldest = NULL;
     struct ml_engine_connection *one = NULL;
@@ -45,7 +45,7 @@ void ml_connection_add(struct ml_engine_connection *connection, bool is_silent) 
 }
 
 void ml_connections_hear(struct ml_engine *engine) {
-    /* More than lie in a socket at once: one who goes on talking must not hold up the end. */
+    /* More messages than a socket holds: a process that goes on sending must not delay the end. */
     enum { TURNS_MAX = 32 };
     struct ml_engine_connection *next = LIST_FIRST(&engine->connections->all);
     while (next != NULL) {

@@ -11,10 +11,10 @@
 #include "host/process/closer.h"
 #include "host/process/loop.h"
 
-/* Whom the kernel names who has no number in our user namespace (DEFAULT_OVERFLOWUID). */
+/* The kernel's uid for users without a number in our user namespace (DEFAULT_OVERFLOWUID). */
 enum { ML_OVERFLOW_UID = 65534 };
 
-/* A connection ends with the image that made it, as a rule. */
+/* A connection usually ends with the image that made it. */
 static void look_behind(struct ml_engine *engine, uint32_t member_id) {
     struct ml_member *member = ml_members_find(&engine->members, member_id);
     if (member != NULL && engine->phase != ML_PHASE_CLOSED) {
@@ -55,17 +55,17 @@ static bool descends_from_run(const struct ml_engine *engine, pid_t pid) {
     return false;
 }
 
-/* Another user's process is no one, unless it descends from this run: whoever knows the socket's
- * name, from wherever, still has to. Where our user namespace leaves users without a number, the
- * overflow user is any of them. */
+/* Another user's process is a stranger, unless it descends from this run, even if it knows the
+ * socket's name. Where users have no number in our user namespace, the overflow user is any of
+ * them. */
 static bool is_stranger(const struct ml_engine *engine, const struct ucred *peer) {
     const bool is_nobody_known =
         peer->uid == ML_OVERFLOW_UID && !engine->connections->has_all_users;
     return (peer->uid != geteuid() || is_nobody_known) && !descends_from_run(engine, peer->pid);
 }
 
-/* Whether a connection to the control socket is not to be heard. Nothing is kept of a stranger; a
- * process that comes while there is room for no more of them goes on without us at once. */
+/* Whether to refuse a connection to the control socket. Nothing is kept of a stranger. A process
+ * for which there is no room goes on at once, unrecorded. */
 static bool refuse_client(struct ml_engine *engine, int fd) {
     struct ucred peer = {.pid = 0};
     socklen_t count = sizeof(peer);
@@ -84,7 +84,7 @@ static bool refuse_client(struct ml_engine *engine, int fd) {
     return !ml_connections_have_room(engine, fd, peer.pid, ml_process_parent(peer.pid));
 }
 
-/* Take a connection in. */
+/* Accept a connection. */
 static void accept_from(struct ml_engine *engine, int listening_fd, bool for_commands) {
     int fd = accept4(listening_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
@@ -94,8 +94,8 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
         ml_channel_close_socket(fd, ml_closer_close);
         return;
     }
-    /* The kernel then names each sender by a pidfd, even one that has ended already (Linux 6.16
-     * keeps its exit code). Older ones refuse, and pids must do. */
+    /* The kernel then names each sender by a pidfd, even an ended one (Linux 6.16 keeps its exit
+     * code). Older kernels refuse, and pids must do. */
     int on = 1;
     (void)setsockopt(fd, SOL_SOCKET, ML_SO_PASSPIDFD, &on, sizeof(on));
     struct ml_engine_connection *connection = calloc(1, sizeof(*connection));

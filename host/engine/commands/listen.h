@@ -1,4 +1,4 @@
-/* Taking connections in: who may speak to this host. Room: host. */
+/* Accepting connections: who may speak to this host. Room: host. */
 #ifndef MEMLOG_HOST_ENGINE_COMMANDS_LISTEN_H
 #define MEMLOG_HOST_ENGINE_COMMANDS_LISTEN_H
 

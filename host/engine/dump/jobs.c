@@ -11,13 +11,13 @@
 #include "host/engine/members/members.h"
 #include "host/process/loop.h"
 
-/* Dumps that may wait behind one another: they are asked for by people and timers, not by load. */
+/* Dumps that may wait. People and timers ask for them, not load. */
 enum { ML_DUMPS_WAITING_MAX = 16 };
 
-/* A dump that so many services die over is not taken. */
+/* A dump that so many services die over is given up. */
 enum { ML_DUMP_TRIES_MAX = 3 };
 
-/* A service that hangs is ended so long after its deadline. */
+/* A service that hangs is ended this long after its deadline. */
 enum { ML_GUARD_EXTRA_S = 60 };
 
 static void start_job(struct ml_engine *engine);
@@ -49,7 +49,7 @@ end_job(struct ml_engine *engine, const char *path, bool complete, const char *t
     job->on_done(job->context, path, complete, trouble);
     ml_dump_job_free(job);
     if (engine->jobs->first != NULL &&
-        !engine->jobs->first->started) { /* who was told may have asked again */
+        !engine->jobs->first->started) { /* on_done may have started the next one */
         start_job(engine);
     }
 }
@@ -66,7 +66,7 @@ static void discard_file(struct ml_dump_job *job) {
 static enum ml_status
 keep_file(struct ml_dump_job *job, bool is_whole, struct ml_error_message *error) {
     if (job->is_snapshot) {
-        return ML_OK; /* a cut one shows what is there */
+        return ML_OK; /* a cut snapshot shows what it has */
     }
     return is_whole ? ml_dumps_commit(&job->file, error) : ml_dumps_keep_cut(&job->file, error);
 }
@@ -75,7 +75,7 @@ bool ml_dump_jobs_may_wait(const struct ml_engine *engine) {
     return engine->phase != ML_PHASE_CLOSED && engine->service_state != ML_ENGINE_ALONE;
 }
 
-/* The dump that was begun last is written: remember why it was taken, if anybody said. */
+/* The newest dump is written: remember why it was taken, if there is a reason. */
 static void keep_words(struct ml_engine *engine, const struct ml_dump_trigger *trigger) {
     if (!trigger->decision.dump) {
         return;
@@ -92,7 +92,7 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
     struct ml_dump_job *job = engine->jobs->first;
     struct ml_error_message error = {.text = ""};
     if (status != ML_OK && ml_dump_jobs_may_wait(engine) && job->tries < ML_DUMP_TRIES_MAX) {
-        /* The service has died over it: its successor writes another one. */
+        /* The service died over it: its successor writes another dump. */
         ml_dump_unguard(engine);
         discard_file(job);
         job->started = false;
@@ -141,7 +141,7 @@ void ml_dump_unguard(struct ml_engine *engine) {
     ev_timer_stop(engine->loop, &engine->jobs->guard_timer);
 }
 
-/* The service hangs: without it all waiting ends by the link's own callbacks. */
+/* The service hangs. When it is killed, the link's callbacks end all waiting. */
 static void on_guard(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
@@ -152,12 +152,12 @@ static void on_guard(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
 }
 
-/* The members' memory, as it is now: walking over it holds each of them up a little. */
+/* Read the members' memory as it is now. Reading it holds each of them up a little. */
 static void look_at_members(struct ml_engine *engine) {
     for (uint32_t i = 0; i < engine->members.count; i++) {
         struct ml_member *member = engine->members.items[i];
         if (member->state == ML_MEMBER_RUNNING && ml_recording_in_service(member->recording)) {
-            member->looks += member->looks == 0 ? 1 : 0; /* its memory counts now */
+            member->looks += member->looks == 0 ? 1 : 0; /* so that its memory is read */
             ml_member_look(engine, member);
             ml_member_show(engine, member);
         }

@@ -15,7 +15,7 @@ struct ml_dump_trigger {
     char reason[MEMLOG_SERVICE_DECISION_REASON_LIMIT + 1];
 };
 
-/* A dump that was asked for. */
+/* A dump that is wanted. */
 struct ml_dump_job {
     enum memlog_service_dump_reason reason;
     uint32_t *ids;
@@ -24,25 +24,25 @@ struct ml_dump_job {
     ml_dump_done *on_done;
     void *context;
     struct ml_dump_file file;
-    bool is_snapshot; /* into the asker's own file.fd, not into the folder */
+    bool is_snapshot; /* into the caller's own file.fd, not into the folder */
     enum memlog_service_dump_content content;
     bool started;   /* the service writes it */
     unsigned tries; /* services that have died over it */
     struct ml_dump_job *next;
 };
 
-/* Why a dump of this run was taken, for people who look at the list. */
+/* Why a dump of this run was taken, for the page's list. */
 struct ml_dump_words {
     uint32_t number; /* 0: nothing is here */
     char text[MEMLOG_SERVICE_DECISION_REASON_LIMIT + 1];
 };
 
-/* More than anybody scrolls through. */
+/* More than people scroll through. */
 enum { ML_DUMP_WORDS_KEPT = 128 };
 
 struct ml_dump_jobs {
     struct ml_dumps folder;                         /* open once the program is known */
-    struct ml_dump_job *first;                      /* is at work */
+    struct ml_dump_job *first;                      /* the one that is being written */
     struct ml_dump_words words[ML_DUMP_WORDS_KEPT]; /* a ring */
     uint32_t words_next;
     ev_timer guard_timer;
@@ -51,13 +51,13 @@ struct ml_dump_jobs {
 void ml_dump_jobs_init(struct ml_engine *engine);
 void ml_dump_jobs_fini(struct ml_engine *engine);
 
-/* A new service serves, or there will be none: what waits for one goes on. */
+/* A new service serves, or there will be none: what waited for it goes on. */
 void ml_dump_jobs_resume(struct ml_engine *engine);
 
-/* There is no service now, but there may be one soon: who was refused waits. */
+/* There is no service now, but there may be one soon: a dump may wait for it. */
 bool ml_dump_jobs_may_wait(const struct ml_engine *engine);
 
-/* End the service if it has not answered that long and a minute; until ml_dump_unguard. */
+/* End the service if it does not answer within that time and a minute; until ml_dump_unguard. */
 void ml_dump_guard(struct ml_engine *engine, uint32_t deadline_ms);
 void ml_dump_unguard(struct ml_engine *engine);
 
@@ -70,7 +70,7 @@ void ml_dump_job_free(struct ml_dump_job *take_job);
 /* Put a job behind the others; its on_done is called once, perhaps before this returns. */
 void ml_dump_job_queue(struct ml_engine *engine, struct ml_dump_job *take_job);
 
-/* A dump of everything, for that cause. As ml_engine_dump. */
+/* A dump of everything, for that trigger. As ml_engine_dump. */
 void ml_engine_dump_as(
     struct ml_engine *engine,
     enum memlog_service_dump_reason reason,

@@ -7,12 +7,11 @@
 #include "host/engine/state.h"
 #include "host/process/clock.h"
 
-/* The service has this long to bring all clients to one moment. */
+/* The time in which the service brings all clients to one moment. */
 enum { ML_DUMP_DEADLINE_MS = 10000 };
 
-/* A program that somebody left out by name. Not what it forked: whoever reads the report asks for
- * programs. And a process that is recorded no more, if the service does not know of it, or its
- * predecessor alone did. */
+/* A program that was left out by name, but not its forks: readers of the report ask for programs.
+ * Also a process that is not recorded any more and that this service does not know. */
 static bool was_left_out(const struct ml_member *member) {
     return (member->left_out && !ml_recording_was_ever_on(member->recording) &&
             member->birth != ML_BIRTH_FORK) ||
@@ -34,7 +33,7 @@ static bool is_told(const struct ml_engine *engine, const struct ml_unrecorded *
     return false;
 }
 
-/* Programs that nobody has told of, for readers who know no other list. */
+/* Programs without a report, for readers that know no other list. */
 static uint32_t add_untold(
     const struct ml_engine *engine, struct memlog_service_not_profiled *all, uint32_t count
 ) {
@@ -56,8 +55,8 @@ static uint32_t add_untold(
     return count;
 }
 
-/* Who is not in the profile, and why. NULL: no memory. Owner: the caller's; its texts are the
- * engine's. */
+/* Programs that are not in the profile, and why. NULL: no memory. Owner: the caller; the texts are
+ * the engine's. */
 static struct memlog_service_not_profiled *
 not_profiled_of(const struct ml_engine *engine, uint32_t *out_count) {
     struct memlog_service_not_profiled *all = calloc(ML_NOT_PROFILED_MAX, sizeof(*all));
@@ -91,7 +90,7 @@ not_profiled_of(const struct ml_engine *engine, uint32_t *out_count) {
     return all;
 }
 
-/* What of the run was not seen by anybody. NULL: no memory. Owner: as above. */
+/* Times in which nothing was seen. NULL: no memory. Owner: as above. */
 static struct memlog_service_gap *
 gaps_of(const struct ml_engine *engine, struct memlog_service_moment now, uint32_t *out_count) {
     struct memlog_service_gap *all =

@@ -26,7 +26,7 @@ struct ml_finish {
 void ml_finish_init(struct ml_engine *engine);
 void ml_finish_fini(struct ml_engine *engine);
 
-/* A new service serves, or there will be none: what waits for one goes on. */
+/* A new service serves, or there will be none: what waited for it goes on. */
 void ml_finish_resume(struct ml_engine *engine);
 
 #endif

@@ -6,15 +6,15 @@
 #include "host/process/cgroup_info.h"
 
 enum {
-    /* Of those whose groups are known so many are asked again at a look, in turn: who is moved to
-     * another group is found there soon, and a look at a thousand processes stays short. */
+    /* How many known groups are read again at a look, in turn. A process that was moved is found
+       soon, and a look at a thousand processes stays short. */
     ASKED_AGAIN = 32,
     GROUPS_MAX = ML_TRIGGER_MEMORIES - 1
 };
 
 _Static_assert(GROUPS_MAX <= 64, "a bit of ml_member.groups for each");
 
-/* The group's place, a new one if it was not known; GROUPS_MAX: there is none for it. */
+/* The group's place, a new one if it was not known. GROUPS_MAX: there is no room. */
 static unsigned place_of(struct ml_cgroups *groups, const struct ml_cgroup *group) {
     unsigned place = GROUPS_MAX;
     for (unsigned i = 0; i < groups->count; i++) {
@@ -36,12 +36,12 @@ static unsigned place_of(struct ml_cgroups *groups, const struct ml_cgroup *grou
     if (place < GROUPS_MAX) {
         groups->items[place] = *group;
         groups->dumped[place + 1] = 0;
-        groups->members_grouped = 0; /* who is below it must be told so */
+        groups->members_grouped = 0; /* members below it must be marked */
     }
     return place;
 }
 
-/* A group that is to be looked at. */
+/* Note a group that is to be looked at. */
 static void note(struct ml_engine *engine, const struct ml_cgroup *group) {
     struct ml_cgroups *groups = engine->cgroups;
     if (place_of(groups, group) == GROUPS_MAX && !groups->has_left_out) {
@@ -56,8 +56,8 @@ static void note(struct ml_engine *engine, const struct ml_cgroup *group) {
     }
 }
 
-/* Note what groups the process counts into: each that has a limit kills, whichever is the tighter.
- * Where none has one, its own still tells pressure. */
+/* Note the groups that the process counts into. Each one with a limit may kill. Where none has a
+ * limit, its own group still tells pressure. */
 static void find_groups_of(struct ml_engine *engine, struct ml_member *member) {
     struct ml_cgroups *groups = engine->cgroups;
     struct ml_cgroup own;
@@ -96,14 +96,14 @@ static void find_groups(struct ml_engine *engine) {
             asked++;
         }
     }
-    /* A group that was not known begins this anew, which ends: their number is bounded. */
+    /* A new group begins this again. It ends, as their number is bounded. */
     while (groups->members_grouped < count) {
         const uint32_t next = groups->members_grouped++;
         find_groups_of(engine, engine->members.items[next]);
     }
 }
 
-/* The group is gone: its place is another's. */
+/* The group is gone, and its place is free. */
 static void forget(struct ml_engine *engine, unsigned place) {
     engine->cgroups->items[place].folder[0] = '\0';
     for (uint32_t i = 0; i < engine->members.count; i++) {
@@ -115,7 +115,7 @@ static void set_name(struct memlog_service_observed_memory *memory, const char *
     memory->name = ml_string_cut(name, MEMLOG_SERVICE_OBSERVED_MEMORY_NAME_LIMIT);
 }
 
-/* The ids of those that run in the group, behind those that stand in `ids` already. */
+/* Append the ids of the members that run in the group. */
 static struct memlog_service_uint32_array
 ids_in(const struct ml_engine *engine, unsigned place, uint32_t *ids) {
     struct memlog_service_uint32_array in = {.items = ids, .count = 0};

@@ -1,4 +1,4 @@
-/* What the triggers and uploads have come to, as Prometheus reads it. Room: host. */
+/* Figures of triggers and uploads, as Prometheus reads them. Room: host. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -8,13 +8,13 @@
 #include "host/process/clock.h"
 #include "host/process/loop.h"
 
-/* How often the peak is looked at: a question to the service that costs it microseconds. */
+/* How often the service is asked for the peak, which costs it microseconds. */
 static const double look_s = 1.0;
 
-/* At most one part in so many of the time goes into these dumps. */
+/* These dumps take at most one part in so many of the time. */
 enum { DUMP_TIME_PARTS = 6 };
 
-/* Percents of next to nothing are no step. */
+/* A share of a small peak is no step. */
 enum { LEAST_STEP_BYTES = 1 << 20 };
 
 static uint64_t step_of(const struct ml_peak_step *step, uint64_t peak_bytes) {
@@ -69,7 +69,8 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         return;
     }
     const uint64_t bytes = reply->tree.peak_bytes;
-    if (bytes < peak->dumped_bytes) { /* of another service, which knows nothing of the old one's */
+    if (bytes <
+        peak->dumped_bytes) { /* of another service, which does not know the old one's peak */
         peak->dumped_bytes = bytes;
     }
     if (bytes - peak->dumped_bytes >= step_of(&engine->options->peak_step, peak->dumped_bytes)) {
@@ -82,7 +83,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)events;
     struct ml_engine *engine = watcher->data;
     struct ml_peak *peak = engine->peak;
-    /* Behind others' dumps it waits, so that what they have told is not told again. */
+    /* Wait for other dumps first, which may show the same peak. */
     if (engine->service_state == ML_ENGINE_SERVING && !peak->is_asking && !peak->is_dumping &&
         engine->jobs->first == NULL && engine->phase == ML_PHASE_RUNNING &&
         ml_clock_timestamp(engine->clock).monotonic_ns >= peak->free_ns) {

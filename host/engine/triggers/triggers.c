@@ -18,14 +18,13 @@
 #include "host/process/clock.h"
 #include "host/process/loop.h"
 
-/* Memories are looked at so often when a rule wants it: their files cost microseconds. */
+/* How often memories are looked at when a rule is about them. Their files cost microseconds. */
 static const double memory_interval_s = 1.0;
 
-/* Who is killed in this time is told by one dump: the kernel may kill a whole group. */
+/* Kills within this time make one dump: the kernel may kill a whole group. */
 static const double killed_delay_s = 0.2;
 
-/* The kernel's count of OOM kills rises before we hear of the end: a look in between may have seen
- * it. */
+/* The kernel's count of OOM kills rises before the end is known. A look in between may see it. */
 static const uint64_t oom_recent_ns = UINT64_C(5000000000);
 
 enum { SIGNAL_KILL = 9, LOG_LINE_BYTES = 1024, LOG_MAX_BYTES = 1 << 20 };
@@ -39,7 +38,7 @@ const char *ml_engine_trigger_name(enum memlog_service_trigger_kind kind) {
     return (unsigned)kind < ML_TRIGGER_KINDS ? kind_names[kind] : "?";
 }
 
-/* One line more. The log is made with its first line; what made no dump stops at its bound. */
+/* Add a line. The log is made with its first line. Lines about no dump stop at the log's bound. */
 static void write_log(
     struct ml_engine *engine,
     bool must,
@@ -102,7 +101,7 @@ void ml_engine_trigger_decided(
     write_log(engine, is_dump, kind, what, why);
 }
 
-/* The dump that is under way for a trigger. */
+/* A dump that is being taken for a trigger. */
 struct triggered {
     struct ml_engine *engine;
     struct ml_dump_trigger trigger;
@@ -140,7 +139,7 @@ static void dump(struct ml_engine *engine, const struct ml_dump_trigger *trigger
     );
 }
 
-/* What a service that follows on this one must know. */
+/* Remember what a later service must know. */
 static void remember(struct ml_engine *engine, const struct memlog_service_decision *decision) {
     struct ml_member *member = ml_members_find(&engine->members, decision->id);
     if (decision->kind == MEMLOG_SERVICE_TRIGGER_KIND_FOOTPRINT && member != NULL) {
@@ -149,7 +148,7 @@ static void remember(struct ml_engine *engine, const struct memlog_service_decis
     ml_cgroups_remember(engine, decision->memory, decision->kind);
 }
 
-/* One dump, whatever it is for. */
+/* Remember the time of a dump, whatever it is for. */
 static void remember_time(struct ml_engine *engine) {
     struct ml_engine_triggers *triggers = engine->triggers;
     if (triggers->dumped_count == ML_TRIGGER_DUMPED) {
@@ -186,7 +185,7 @@ on_decided(void *context, enum ml_status status, const struct memlog_service_obs
         remember_time(engine);
     }
     if (first.decision.dump && triggers->on_flushed != NULL && engine->uploader == NULL) {
-        triggers->last = first; /* the run ends: its last dump is this one's */
+        triggers->last = first; /* the run ends, and its last dump is for this */
     } else if (first.decision.dump) {
         dump(engine, &first);
     }
@@ -197,7 +196,7 @@ on_decided(void *context, enum ml_status status, const struct memlog_service_obs
     }
 }
 
-/* A process as it is now; false: there is nothing to say of it. */
+/* Observe a process as it is now. False: there is nothing to tell. */
 static bool look_at_process(
     struct ml_engine *engine,
     struct ml_member *member,
@@ -219,7 +218,7 @@ static bool look_at_process(
     if (!whole || member->state != ML_MEMBER_RUNNING) {
         return false;
     }
-    member->looks += member->looks == 0 ? 1 : 0; /* its memory counts now */
+    member->looks += member->looks == 0 ? 1 : 0; /* so that its memory is read */
     ml_member_look(engine, member);
     out_process->footprint_bytes = member->footprint_bytes;
     out_process->footprint_high_bytes = member->footprint_dumped_bytes;
@@ -260,13 +259,13 @@ static void look(struct ml_engine *engine, bool whole) {
     free(ids);
 }
 
-/* One that is starting answers, too, once it serves. */
+/* A service that is starting answers once it serves. */
 static bool has_service(const struct ml_engine *engine) {
     return engine->service_state == ML_ENGINE_SERVING ||
            ml_engine_service_is_starting(engine->service_state);
 }
 
-/* A service that has not answered yet is not asked again; without one there is nobody to ask. */
+/* A service that has not answered is not asked again. */
 static bool may_look(const struct ml_engine *engine) {
     return has_service(engine) && engine->triggers->asked == 0 && engine->phase == ML_PHASE_RUNNING;
 }

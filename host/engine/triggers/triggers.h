@@ -1,5 +1,5 @@
-/* What the triggers are fed with, and what becomes of their decisions: looks, the log, dumps. The
- * decisions are the service's (service/triggers/triggers.h). Room: host. */
+/* What the triggers look at, and what becomes of their decisions: looks, the log, dumps. The
+ * service decides (service/triggers/triggers.h). Room: host. */
 #ifndef MEMLOG_HOST_ENGINE_TRIGGERS_TRIGGERS_H
 #define MEMLOG_HOST_ENGINE_TRIGGERS_TRIGGERS_H
 
@@ -14,10 +14,10 @@ enum {
 
 struct ml_engine_triggers {
     ev_timer look_timer, memory_timer, killed_timer;
-    unsigned asked;                         /* looks that the service has not answered */
-    bool killed_waits;                      /* somebody was, and it was not told yet */
-    void (*on_flushed)(struct ml_engine *); /* the run's end waits for the decision */
-    struct ml_dump_trigger last;            /* what the run's last dump is for, too */
+    unsigned asked;    /* looks without an answer yet */
+    bool killed_waits; /* a member was killed, and the service does not know yet */
+    void (*on_flushed)(struct ml_engine *); /* set while the run's end waits for a decision */
+    struct ml_dump_trigger last;            /* the run's last dump is also for this */
     uint64_t oom_kills;                     /* the kernel's count at the last look, ... */
     uint64_t oom_ns;                        /* ... and when it was seen to rise; 0: never */
     int log_fd;                             /* -1: not made yet */
@@ -31,11 +31,10 @@ struct ml_engine_triggers {
 void ml_engine_triggers_init(struct ml_engine *engine);
 void ml_engine_triggers_fini(struct ml_engine *engine);
 
-/* A member was ended by a signal. */
+/* A member was killed by a signal. */
 void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *member);
 
-/* The run ends: have decided what waits for it. False: nothing does, and on_flushed is not called.
- */
+/* The run ends: have pending kills decided. False: there are none, and on_flushed is not called. */
 bool ml_engine_triggers_flush(
     struct ml_engine *engine, void (*on_flushed)(struct ml_engine *engine)
 );
@@ -43,8 +42,8 @@ bool ml_engine_triggers_flush(
 /* "footprint". */
 const char *ml_engine_trigger_name(enum memlog_service_trigger_kind kind);
 
-/* A dump of that kind was decided on, or was not: count it and say so in the log, `what` "dump",
- * "no dump" or "written". */
+/* A dump of that kind was decided on, or not. Count it and log it; `what` is "dump", "no dump" or
+ * "written". */
 void ml_engine_trigger_decided(
     struct ml_engine *engine,
     enum memlog_service_trigger_kind kind,
