@@ -16,19 +16,19 @@
 #include "base/descriptor.h"
 #include "host/process/loop.h"
 
-/* Behind the programs that are profiled. */
+/* Below the priority of the profiled programs. */
 enum { ANALYZER_NICE = 10 };
 
-/* Where its descriptors begin: behind the three that everybody has. */
+/* Its descriptors come after the standard three. */
 enum { FIRST_FD = 3, SECOND_FD = 4, HIGH_FD = 10 };
 
-/* What it may say on stderr, as far as it is handed on. */
+/* How much of its stderr is handed on. */
 enum { TROUBLE_BYTES = 512 };
 
-/* Its exit code when the dump has not what was asked for: tools/analyzer/cli/command.h. */
+/* Its exit code when the dump lacks what was asked for: tools/analyzer/cli/command.h. */
 enum { EXIT_LACKING = 3 };
 
-/* Before its command: it says on stderr what is wrong, and nothing before that. */
+/* In front of its command: with --bare it writes errors to stderr without a prefix. */
 static const char *const own_words[] = {"memlog", "--bare"};
 enum { OWN_WORDS = sizeof(own_words) / sizeof(own_words[0]) };
 
@@ -88,7 +88,7 @@ become_analyzer(const struct ml_analyzer_setup *setup, struct job *job) {
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    /* Out of the way first: one may have the number that another one is to get. */
+    /* Move them first: one may have a number that another one is to get. */
     for (int i = 0; i <= SECOND_FD; i++) {
         fds[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD_CLOEXEC, HIGH_FD) : -1;
     }

@@ -1,8 +1,8 @@
 /* memlog-analyzer, started once for each thing that the page wants of a dump: the host parses
  * none. Room: host. Context: the host's one thread.
  *
- * One rule: one works at a time, at low priority, for a bounded time; what it says is handed on as
- * a file, unread. */
+ * One rule: one analyzer runs at a time, at low priority, for a bounded time. Its output is handed
+ * on as a file, unread. */
 #ifndef MEMLOG_HOST_PAGE_ANALYZER_H
 #define MEMLOG_HOST_PAGE_ANALYZER_H
 
@@ -16,10 +16,10 @@
 struct ev_loop;
 struct ml_analyzer;
 
-/* Jobs that may wait behind one another; arguments of one; the time that one has. */
+/* Jobs that may wait, arguments of a job, and the time for a job. */
 enum { ML_ANALYZER_JOBS_MAX = 32, ML_ANALYZER_ARGUMENTS_MAX = 12, ML_ANALYZER_TIMEOUT_S = 120 };
 
-/* Where it finds the descriptors that it is given, as paths. */
+/* The paths of the descriptors that it is given. */
 #define ML_ANALYZER_FIRST_PATH "/proc/self/fd/3"
 #define ML_ANALYZER_SECOND_PATH "/proc/self/fd/4"
 
@@ -38,8 +38,8 @@ enum ml_analyzer_verdict {
     ML_ANALYZER_FAILED
 };
 
-/* What came of it. `file_fd` holds file_bytes of output and is the callee's to close; -1: none was
- * made, and `trouble` says why. */
+/* How a job ended. The callee closes `file_fd`, which holds file_bytes of output. -1: there is
+ * none, and `trouble` says why. */
 typedef void ml_analyzer_done(
     void *context,
     enum ml_analyzer_verdict verdict,
@@ -60,11 +60,11 @@ struct ml_analyzer_job {
 ML_NODISCARD enum ml_status
 ml_analyzer_open(const struct ml_analyzer_setup *setup, struct ml_analyzer **out_analyzer);
 
-/* Ends the one that works; every job's on_done is called. NULL is allowed. */
+/* End the running job; every job's on_done is called. NULL is allowed. */
 void ml_analyzer_close(struct ml_analyzer *take_analyzer);
 
-/* Do a job when its turn comes. Everything but the context is copied. `on_done` is called once,
- * perhaps before this returns. */
+/* Queue a job. Everything but the context is copied. `on_done` is called once, perhaps before this
+ * returns. */
 void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_job *job);
 
 /* A child was reaped; perhaps it is ours. */

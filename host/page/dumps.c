@@ -63,7 +63,7 @@ static void append_dump(
     (void)json_array_append_new(list, json);
 }
 
-/* The run's own is read where it is written, whatever its name leads to by now. */
+/* The run's own folder is read by its descriptor, even if its name has changed. */
 static DIR *open_folder(const struct ml_page *page) {
     const char *path = ml_page_folder(page);
     int own_fd = -1;
@@ -137,7 +137,7 @@ int ml_page_open_dump(const struct ml_page *page, const char *id, char out_name[
     return fd;
 }
 
-/* A form that a dump can be had in: memlog convert's, and what a browser makes of it. */
+/* A format of memlog convert, and what a browser is told of it. */
 struct form {
     const char *name;
     const char *content_type;

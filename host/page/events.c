@@ -1,7 +1,7 @@
 /* /api/v1/events: what changes, to whoever follows the run. Room: host.
  *
- * One rule: nothing is asked of the service while nobody looks, and once a second while somebody
- * does, however many they are. */
+ * One rule: the service is asked once a second while there are viewers, however many, and not at
+ * all without any. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 struct ml_page_viewer {
     struct ml_page *page;
     struct ml_http_stream *stream;
-    bool is_new; /* it has seen nothing yet */
+    bool is_new; /* it has got nothing yet */
     LIST_ENTRY(ml_page_viewer) links;
 };
 
-/* What viewers know of a member: as long as it stays, there is nothing to tell. */
+/* What viewers know of a member. While it stays the same, no row is sent. */
 struct ml_page_shown {
     struct memlog_service_totals totals;
     uint64_t events;
@@ -36,7 +36,7 @@ struct ml_page_shown {
     uint64_t held_at_tree_peak_bytes;
     uint64_t coverage_private_bytes;
     uint64_t was_read;
-    uint64_t unseen_bytes; /* of its text: it changes with its first words, as a rule once */
+    uint64_t unseen_bytes; /* of its text, which mostly changes once */
 };
 
 static struct ml_page_shown shown_of(
@@ -94,7 +94,7 @@ static char *event_text(const char *name, json_t *take_json) {
     return text;
 }
 
-/* Of processes without a profile, newest first: each second to each viewer. */
+/* Rows of processes without a profile that each viewer gets each second, the newest. */
 enum { UNRECORDED_MAX = 512 };
 
 static json_t *
@@ -124,7 +124,7 @@ static void send_to(struct ml_page *page, bool is_new, const char *text) {
             ml_http_stream_send(one->stream, text, strlen(text))) {
             one->is_new = false;
         } else if (one->is_new == is_new) {
-            one->is_new = true; /* too slow: it gets everything when it can take it */
+            one->is_new = true; /* too slow: it gets everything later */
         }
     }
 }

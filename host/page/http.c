@@ -40,7 +40,7 @@ void ml_http_run_soon(struct ml_http *http) {
 /* ---- connections: the oldest that waits for nothing gives way */
 
 static void close_connection(struct ml_http_connection *connection) {
-    (void)shutdown(connection->fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes it */
+    (void)shutdown(connection->fd, SHUT_RDWR); /* libmicrohttpd reads the end and closes it */
 }
 
 static void on_sweep(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -66,7 +66,7 @@ static void make_room(struct ml_http *http) {
     TAILQ_FOREACH(one, &http->connections, links) {
         if (one->busy == 0 && one->fd >= 0) {
             close_connection(one);
-            one->fd = -1; /* once is enough; the next newcomer ends another one */
+            one->fd = -1; /* once is enough; the next newcomer closes another one */
             return;
         }
     }
@@ -194,8 +194,7 @@ static enum MHD_Result hand_over(struct ml_http_request *request) {
     return MHD_YES;
 }
 
-/* Headers that something is decided by; a second one is read otherwise by whoever stands between.
- */
+/* Headers that decide something. A proxy may read a second one of them otherwise. */
 static const char *const single_headers[] = {
     "Host",
     "Content-Length",
@@ -230,7 +229,7 @@ on_header(void *context, enum MHD_ValueKind kind, const char *name, const char *
     return MHD_YES;
 }
 
-/* Whether a head can be read in one way only: where its body ends, and whom it is for. */
+/* Whether a head can be read in one way only: where its body ends, and which host it is for. */
 static bool is_plain(struct MHD_Connection *mhd, const char *path) {
     struct head head = {.length = NULL};
     (void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, on_header, &head);
@@ -372,7 +371,7 @@ void ml_http_answer(struct ml_http_request *request, const struct ml_http_answer
         response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
     }
     if (response == NULL) {
-        return; /* not even that: the connection is left to its end */
+        return; /* no memory even for that: the connection ends by its timeout */
     }
     ml_http_add_headers(response, answer);
     request->response = response;

@@ -1,9 +1,8 @@
 /* An HTTP server on the host's loop: libmicrohttpd within bounds of ours. Room: host. Context: the
  * host's one thread.
  *
- * One rule: nobody who connects can hold anything for long: connections, header sizes, bodies and
- * the time in which a request must be there are bounded, and whoever has asked for nothing gives
- * way first. */
+ * One rule: no client can hold anything for long. Connections, headers, bodies and the time for a
+ * request are bounded, and idle connections are closed first. */
 #ifndef MEMLOG_HOST_PAGE_HTTP_H
 #define MEMLOG_HOST_PAGE_HTTP_H
 
@@ -22,21 +21,21 @@ struct ml_http_request;
  * wait for nothing are closed, oldest first. */
 enum { ML_HTTP_CONNECTIONS = 96, ML_HTTP_CONNECTIONS_MAX = 192 };
 
-/* Request line and headers; no request of ours has a body worth the name. */
+/* Request line and headers. No request has a body of any size. */
 enum { ML_HTTP_HEAD_BYTES = 32 * 1024, ML_HTTP_BODY_BYTES = 4096 };
 
-/* A request must be there so soon after its connection, and an answer must make progress. */
+/* The time for a request after its connection, and for an answer to make progress. */
 enum { ML_HTTP_DEADLINE_S = 15 };
 
-/* Streams that are open at once, and what may wait in one for a reader that is slow. */
+/* Streams that are open at once, and the bytes that may wait in one for a slow reader. */
 enum { ML_HTTP_STREAMS_MAX = 16, ML_HTTP_STREAM_BYTES = 4 << 20 };
 
 struct ml_http_setup {
     struct ev_loop *loop;
     int take_listen_fd; /* listening, non-blocking; closed with the server, or on failure */
-    /* The head of a request is here. To go on, do nothing; to refuse it, answer. */
+    /* The head of a request was read. Answer to refuse it, do nothing to go on. */
     void (*on_head)(void *context, struct ml_http_request *request);
-    /* It is here as a whole: answer now or later, once. */
+    /* The whole request was read: answer once, now or later. */
     void (*on_request)(void *context, struct ml_http_request *request);
     void *context;
 };
@@ -46,10 +45,10 @@ ML_NODISCARD enum ml_status ml_http_open(
     const struct ml_http_setup *setup, struct ml_http **out_http, struct ml_error_message *error
 );
 
-/* Whoever still waits gets 503. NULL is allowed. */
+/* Requests that still wait get 503. NULL is allowed. */
 void ml_http_close(struct ml_http *take_http);
 
-/* What was asked, for the life of the request. NULL: no such header, no such argument. */
+/* Parts of the request, for its life. NULL: no such header, no such argument. */
 const char *ml_http_method(const struct ml_http_request *request);
 const char *ml_http_path(const struct ml_http_request *request);
 const char *ml_http_header(const struct ml_http_request *request, const char *name);
@@ -72,7 +71,7 @@ struct ml_http_answer {
 void ml_http_answer(struct ml_http_request *request, const struct ml_http_answer *answer);
 
 /* Server-sent events instead of an answer. `on_closed` is called when the reader has gone. NULL:
- * there are too many already, or no memory; nothing was answered. */
+ * there are too many streams, or no memory; nothing was answered. */
 struct ml_http_stream;
 struct ml_http_stream *ml_http_stream_open(
     struct ml_http_request *request,

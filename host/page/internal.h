@@ -21,23 +21,23 @@ enum { ML_PAGE_WORD_BYTES = 64 };
 struct ml_page_waiter;
 struct ml_page_viewer;
 
-/* The snapshot of a kind that the service writes just now. */
+/* The snapshot of one kind that the service is writing. */
 struct ml_page_snapshot {
     struct ml_page *page;
     enum memlog_service_dump_content content;
     int fd;                         /* -1: none */
-    struct ml_page_waiter *asked;   /* before it was begun: it answers them */
-    struct ml_page_waiter *waiting; /* since: the next one does */
+    struct ml_page_waiter *asked;   /* asked before it was begun: it answers these */
+    struct ml_page_waiter *waiting; /* asked since: the next one answers these */
 };
 
-/* Whoever follows the run: events.c. */
+/* Viewers that follow the run: events.c. */
 struct ml_page_events {
     LIST_HEAD(, ml_page_viewer) viewers;
     ev_timer timer;
     bool is_asking;              /* for figures */
     struct ml_page_shown *shown; /* of each member, by id - 1: what viewers know already */
     uint32_t shown_count;
-    uint32_t missing_told; /* of those that are not profiled, who follows knows so many */
+    uint32_t missing_told; /* how many programs without memlog the viewers know */
 };
 
 struct ml_page {
@@ -49,13 +49,13 @@ struct ml_page {
     struct ml_analyzer *analyzer;
     struct ml_page_snapshot profile, series; /* snapshot.c */
     struct ml_page_events events;
-    LIST_HEAD(, ml_page_analysis) analyses; /* that are not answered yet */
+    LIST_HEAD(, ml_page_analysis) analyses; /* not answered yet */
 };
 
 /* A handler of one route. */
 typedef void ml_page_handler(struct ml_page *page, struct ml_http_request *request);
 
-/* A request that waits for somebody's word. The server may be closed before it comes. */
+/* A request that waits for the engine. The server may close before the answer is known. */
 struct ml_page_question {
     struct ml_page *page;
     struct ml_http_request *request;
@@ -64,7 +64,7 @@ struct ml_page_question {
 /* NULL: no memory, and it was answered. */
 struct ml_page_question *ml_page_ask(struct ml_page *page, struct ml_http_request *request);
 
-/* The word is here: the request to answer; NULL: it is closed. */
+/* The answer is known: the request to answer. NULL: the server is closed. */
 struct ml_http_request *ml_page_asked(struct ml_page_question *take_question);
 
 /* answer.c: what handlers answer with. */
@@ -81,8 +81,8 @@ void ml_page_set_text(json_t *json, const char *name, const char *text);
 void ml_page_set_number(json_t *json, const char *name, uint64_t value);
 void ml_page_set_bool(json_t *json, const char *name, bool value);
 
-/* A number that was given as an argument of the request. False: it was answered with an error.
- * `out_number` stays as it is if none was given. */
+/* A number among the request's arguments. False: an error was answered. `out_number` stays as it is
+ * if there is no such argument. */
 ML_NODISCARD bool ml_page_number_argument(
     struct ml_http_request *request, const char *name, uint64_t max, uint64_t *out_number
 );
@@ -93,8 +93,8 @@ json_t *ml_page_process_row(
 );
 const struct memlog_service_client_figures *
 ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id);
-/* "lost_forks", "covered" and "uncovered" of the run as it is now, in the report's words; NULL: no
- * service. */
+/* "lost_forks", "covered" and "uncovered" of the run as it is now, in the report's words. Without a
+ * service `reply` is NULL. */
 json_t *
 ml_page_coverage(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply);
 json_t *ml_page_tree(const struct memlog_service_figures_reply *reply); /* NULL: all 0 */
@@ -140,7 +140,7 @@ void ml_page_get_dump_processes(
 ml_page_handler ml_page_get_pprof_heap;
 ml_page_handler ml_page_get_pprof_allocs;
 
-/* Forget those that nobody will call back any more. */
+/* Free the analyses that will not be called back. */
 void ml_page_analyses_fini(struct ml_page *page);
 
 /* Let the analyzer turn a file (borrowed) into an answer. */

@@ -30,7 +30,7 @@ static void get_pprof_index(struct ml_page *page, struct ml_http_request *reques
     ml_page_answer_bytes(request, "text/html; charset=utf-8", text, sizeof(text) - 1);
 }
 
-/* What is open needs no token; what is live needs a run that goes on. In `path` a star stands for
+/* An open route needs no token, a live one needs a run that goes on. In `path` a star stands for
  * one part. */
 struct route {
     const char *method;
@@ -124,7 +124,7 @@ static void refuse(struct ml_http_request *request, unsigned status, const char 
     ml_page_answer_error(request, status, "%s", text);
 }
 
-/* A person who comes without the right token gets words to read, a program JSON. */
+/* A person without the right token gets a page to read, a program gets JSON. */
 static void refuse_token(struct ml_http_request *request, bool is_visit) {
     static const char text[] = "<!DOCTYPE html><html lang=\"en\"><title>memlog</title>\n"
                                "<h1>memlog</h1>\n"
@@ -154,7 +154,8 @@ static bool is_too_long(const struct ml_http_request *request) {
     return length != NULL && (strlen(length) > 9 || atoi(length) > ML_HTTP_BODY_BYTES);
 }
 
-/* Everything that can be refused by the head alone is: nothing of a stranger's goes further. */
+/* Whatever the head alone can decide is refused here, so that nothing of a stranger's goes further.
+ */
 static void on_head(void *context, struct ml_http_request *request) {
     struct ml_page *page = context;
     const struct ml_page_claim claim = claim_of(request);
@@ -178,8 +179,8 @@ static void on_head(void *context, struct ml_http_request *request) {
         refuse_token(request, is_get && strcmp(path, "/") == 0);
         return;
     }
-    /* Who follows a link to the page from elsewhere may; nothing else is asked for from elsewhere
-     * in our visitor's name. */
+    /* Following a link to the page from another site is allowed. Nothing else may be asked from
+     * another site in the visitor's name. */
     const bool is_visit = is_get && strcmp(path, "/") == 0;
     const bool trusts_browser = proof == ML_PAGE_PROOF_COOKIE || !is_get;
     if (trusts_browser && !is_visit && !ml_page_guard_is_own_site(&page->guard, &claim)) {
@@ -309,7 +310,7 @@ void ml_page_close(struct ml_page *page) {
         return;
     }
     struct ml_http *http = page->http;
-    page->http = NULL; /* whoever is called back now finds nobody waiting */
+    page->http = NULL; /* callbacks find that no request waits any more */
     ml_http_close(http);
     ml_analyzer_close(page->analyzer);
     page->analyzer = NULL;

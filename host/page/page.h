@@ -1,8 +1,8 @@
 /* The live page and its HTTP interface, over a running engine or over dumps of ended runs. Room:
  * host. Context: the host's one thread.
  *
- * One rule: GET changes nothing, and whatever is asked costs the profiled programs nothing but what
- * a dump costs; a profile is read by the analyzer alone. */
+ * One rule: GET changes nothing. A request costs the profiled programs at most what a dump costs.
+ * Only the analyzer reads a profile. */
 #ifndef MEMLOG_HOST_PAGE_PAGE_H
 #define MEMLOG_HOST_PAGE_PAGE_H
 
@@ -35,10 +35,10 @@ ML_NODISCARD enum ml_status ml_page_open(
     const struct ml_page_setup *setup, struct ml_page **out_page, struct ml_error_message *error
 );
 
-/* Speak to nobody any more; whoever still waits for an answer gets one. NULL is allowed. */
+/* Close the server. Requests that still wait get an answer. NULL is allowed. */
 void ml_page_close(struct ml_page *page);
 
-/* Behind the engine's end, which calls back what the page still asked it for. NULL is allowed. */
+/* Call after ml_engine_close, which still calls the page back. NULL is allowed. */
 void ml_page_free(struct ml_page *take_page);
 
 /* What people open: the address with its token. */

@@ -1,4 +1,4 @@
-/* The page's processes: who they are, what they hold, start and stop. Room: host. */
+/* The page's processes: rows, figures, start and stop. Room: host. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void add_unrecorded(struct ml_uncovered *uncovered, const struct ml_engin
     );
 }
 
-/* Whose memory the tree's figures do not hold, as a report says it of a dump. */
+/* Processes whose memory is not in the tree's figures, in the report's words. */
 static struct ml_uncovered
 uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply) {
     struct ml_uncovered uncovered = {
@@ -87,7 +87,7 @@ ml_page_coverage(const struct ml_engine *engine, const struct memlog_service_fig
     json_t *json = json_object();
     ml_uncovered_words(&uncovered, words);
     ml_page_set_number(json, "lost_forks", ml_engine_lost_forks(engine));
-    /* Without the service nobody knows of any allocator. */
+    /* Without the service no allocator is known. */
     ml_page_set_bool(json, "covered", reply != NULL && !ml_uncovered_is_any(&uncovered));
     ml_page_set_text(
         json,
@@ -123,7 +123,7 @@ static void set_figures(json_t *json, const struct memlog_service_client_figures
     ml_page_set_number(json, "unknown_frees", f->unknown_frees);
     ml_page_set_number(json, "truncated_stacks", f->truncated_stacks);
     ml_page_set_number(json, "stack_nodes", f->nodes);
-    /* Of who has no profile no event was lost, and none was not. */
+    /* Without a profile it is not known whether events were lost. */
     (void)json_object_set_new(
         json, "complete", figures != NULL ? json_boolean(f->complete) : json_null()
     );
@@ -134,7 +134,7 @@ static void set_figures(json_t *json, const struct memlog_service_client_figures
     )json_object_set_new(json, "trouble", ml_page_text(f->trouble.data, f->trouble.count_bytes));
 }
 
-/* Both of one moment. Where nobody has read its memory it is not known whether any is private. */
+/* Both at one moment. If its memory was not read, the private part is not known. */
 static void set_reading(json_t *json, bool was_read, uint64_t heap_bytes, uint64_t private_bytes) {
     ml_page_set_number(json, "heap_bytes", heap_bytes);
     if (was_read) {
@@ -309,7 +309,7 @@ void ml_page_get_processes(struct ml_page *page, struct ml_http_request *request
     }
 }
 
-/* What everything else is called by; what the page must know before it asks for more. */
+/* What the page must know before it asks for more. */
 void ml_page_get_session(struct ml_page *page, struct ml_http_request *request) {
     const struct ml_engine *engine = page->engine;
     json_t *answer = json_object();

@@ -1,5 +1,5 @@
 /* What the analyzer makes of a dump for the page and for pprof. The host hands descriptors on and
- * reads none of it. Room: host. */
+ * reads nothing. Room: host. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -24,16 +24,16 @@ enum { TIMELINE_POINTS = 600, TIMELINE_POINTS_MAX = 10000, TIMELINE_CHANGES = 25
 #define TIME_MAX_MS UINT64_C(253402300799999)
 #define TIME_MAX_BYTES 40
 
-/* A request whose answer the analyzer makes of one or two dumps. */
+/* A request that the analyzer answers from one or two dumps. */
 struct ml_page_analysis {
     struct ml_page *page;
     struct ml_http_request *request;
-    struct ml_page_snapshot *now; /* the kind that it is made of when no dump is named */
+    struct ml_page_snapshot *now; /* the kind of snapshot that is used when no dump is named */
     char words[ML_ANALYZER_ARGUMENTS_MAX][ARGUMENT_BYTES];
     size_t words_count;
     const char *content_type;
-    char file_name[FILE_NAME_BYTES]; /* what a browser shall save it as; "": it shall not */
-    int fds[2];                      /* the dump, and the one that it is compared with; -1 */
+    char file_name[FILE_NAME_BYTES]; /* the name that a browser saves it as; "": it does not */
+    int fds[2];                      /* the dump and the one that it is compared with; -1: none */
     double wait_s;                   /* between the two */
     ev_timer timer;
     LIST_ENTRY(ml_page_analysis) links;
@@ -64,7 +64,7 @@ static void on_analyzed(
 ) {
     struct ml_page_analysis *analysis = context;
     if (take_file_fd < 0) {
-        /* What a dump lacks is the asker's mistake; what nobody could make is not. */
+        /* Asking for what a dump lacks is the client's mistake, a failed analyzer is not. */
         fail(analysis, verdict == ML_ANALYZER_LACKING ? 404 : 503, trouble);
         return;
     }
@@ -201,7 +201,7 @@ static void on_first(void *context, int fd, const char *trouble) {
     analyze(analysis);
 }
 
-/* The newest moment: of a running engine a snapshot, else the last dump. */
+/* The newest state: a snapshot of a running engine. */
 static bool is_now(const char *id) {
     return id == NULL || id[0] == '\0' || strcmp(id, "now") == 0;
 }
@@ -301,7 +301,7 @@ void ml_page_get_diff(struct ml_page *page, struct ml_http_request *request) {
     start(analysis, is_fine, ml_http_argument(request, "to"));
 }
 
-/* A moment: ms since 1970, or a time as memlog prints it (UTC), which the analyzer reads. False: it
+/* A time: ms since 1970, or as memlog prints it (UTC), which the analyzer reads. False: an error
  * was answered. */
 static bool add_moment(struct ml_page_analysis *analysis, const char *name, uint64_t *out_ms) {
     const char *text = ml_http_argument(analysis->request, name);

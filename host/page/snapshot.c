@@ -27,7 +27,7 @@ static void tell(struct ml_page_waiter *waiters, int fd, const char *trouble) {
 
 static void on_snapshot(void *context, const char *path, bool complete, const char *trouble);
 
-/* The moment that is shown lies behind every question that is answered by it. */
+/* A snapshot is begun after every request that it answers. */
 static void begin(struct ml_page_snapshot *snapshot) {
     snapshot->asked = snapshot->waiting;
     snapshot->waiting = NULL;

@@ -6,7 +6,7 @@
 #include "host/page/internal.h"
 #include "host/upload/uploader.h"
 
-/* Somebody waits for a report to leave. */
+/* A request that waits for an upload. */
 struct sending {
     struct ml_page_question *question;
     struct ml_engine *engine;

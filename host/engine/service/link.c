@@ -99,7 +99,7 @@ static void run_service(void *context) {
     static char *const no_environment[] = {NULL};
     /* Its standard input and output are nobody's; stderr it shares, to name its trouble. */
     int null_fd = open("/dev/null", O_RDWR);
-    /* Out of the way first: one may have the number that another one is to get. */
+    /* Move them first: one may have a number that another one is to get. */
     const int socket_fd = fcntl(birth->socket_fd, F_DUPFD_CLOEXEC, ML_SERVICE_WORDS_FD + 1);
     const int words_fd =
         birth->start->words_fd < 0

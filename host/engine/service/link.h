@@ -52,7 +52,7 @@ struct ml_service_start {
     enum ml_sandbox sandbox;
     const struct ml_inherited *inherited;
     int words_fd;    /* ipc/wire/last_words.h; borrowed; -1: none */
-    bool one_worker; /* on one core, so that it can say whose data it the one that is being written
+    bool one_worker; /* on one core, so that it can say whose data it reads
                         on */
     struct memlog_service_setup setup;
 };
