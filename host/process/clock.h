@@ -1,4 +1,4 @@
-/* The tree's one clock, and moments on all clocks. Room: host. Context: any thread.
+/* The tree's one clock, and times on all clocks. Room: host. Context: any thread.
  *
  * One rule: ticks are the TSC only where the kernel itself keeps time by it; everywhere else they
  * are CLOCK_MONOTONIC in nanoseconds. */

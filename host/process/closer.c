@@ -8,7 +8,7 @@
 
 enum { STACK_BYTES = 64 << 10 };
 
-/* Of the process, not of one engine: threads that wait know nothing of either. */
+/* Of the process, not of one engine: the threads outlive engines. */
 static atomic_uint threads_count;
 
 static void *close_one(void *context) {
@@ -29,7 +29,7 @@ void ml_closer_close(int take_fd) {
     }
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    (void)sigfillset(&all); /* they are for others */
+    (void)sigfillset(&all); /* they are for other threads */
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&thread, &attributes, close_one, (void *)(intptr_t)take_fd) != 0) {
         (void)atomic_fetch_sub(&threads_count, 1);

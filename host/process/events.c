@@ -14,7 +14,7 @@
 #include <linux/netlink.h>
 
 /* The kernel takes twice that, and 768 bytes an event: some forty thousand, as the host may be busy
- * with a dump. Memory is taken by events alone. */
+ * with a dump. Only events take memory. */
 enum { QUEUE_BYTES = 16 << 20 };
 
 /* The kernel answers at once, or not at all: from another pid or user namespace it takes the
@@ -29,7 +29,7 @@ static const size_t head_bytes = NLMSG_HDRLEN + sizeof(struct cn_msg);
 static const ino_t initial_pids = 0xEFFFFFFC;
 static const ino_t initial_users = 0xEFFFFFFD;
 
-/* Where /proc does not tell, the kernel's answer will. */
+/* Where /proc does not tell, the kernel's answer does. */
 static bool is_another_namespace(const char *path, ino_t initial) {
     struct stat about;
     return stat(path, &about) == 0 && about.st_ino != initial;
@@ -51,8 +51,8 @@ static bool ask(int fd) {
     return send(fd, &packet, packet.header.nlmsg_len, 0) == (ssize_t)packet.header.nlmsg_len;
 }
 
-/* Births and ends of threads, and what does not concern births, execs and ends, take no room in the
- * queue: the kernel passes them over. Where it cannot we do (ml_process_event_parse). */
+/* The kernel filters out events of threads, and of all but births, execs and ends, so that they
+ * take no room in the queue. Where it cannot, ml_process_event_parse does. */
 static void filter(int fd) {
     enum { EVENT = NLMSG_HDRLEN + sizeof(struct cn_msg), TAKE = -1, PASS_OVER = 0 };
     enum {

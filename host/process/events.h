@@ -1,9 +1,9 @@
-/* The kernel's own word of every birth, exec and end on this machine: its process connector. Room:
+/* The kernel's events of every birth, exec and end on this machine: its process connector. Room:
  * host. Context: the host's one thread.
  *
- * One rule: it is the best source, and never the only one. The kernel grants it in the
- * initial namespaces alone (until Linux 6.6 to CAP_NET_ADMIN alone), and drops events when nobody
- * reads them fast enough; whoever uses it can also do without. */
+ * One rule: it is the best source, and never the only one. The kernel grants it only in the initial
+ * namespaces (until Linux 6.6 only to CAP_NET_ADMIN), and drops events that are not read fast
+ * enough. */
 #ifndef MEMLOG_HOST_PROCESS_EVENTS_H
 #define MEMLOG_HOST_PROCESS_EVENTS_H
 
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 enum ml_process_event_kind {
-    ML_PROCESS_EVENT_OTHER = 0, /* nothing that concerns a whole process */
+    ML_PROCESS_EVENT_OTHER = 0, /* not about a whole process */
     ML_PROCESS_EVENT_BORN,
     ML_PROCESS_EVENT_EXEC,
     ML_PROCESS_EVENT_ENDED /* its first thread has; others may run on */
@@ -22,17 +22,16 @@ enum ml_process_event_kind {
 struct ml_process_event {
     enum ml_process_event_kind kind;
     pid_t pid;
-    pid_t parent;          /* of one that was born, or has ended; 0: not told */
-    int wait_status;       /* of one that ended, as wait tells it */
+    pid_t parent;          /* of a process that was born or has ended; 0: not known */
+    int wait_status;       /* of a process that ended, as of wait */
     uint64_t monotonic_ns; /* when it happened */
 };
 
-/* A non-blocking socket on which the kernel has begun to tell; -1 where it does not. Owner: the
- * caller's. */
+/* A non-blocking socket on which the kernel sends events; -1: it does not. Owner: the caller. */
 int ml_process_events_open(void);
 
-/* Take the next event. False: there is none now. `*out_lost` is set when the kernel had to drop
- * some since the last call. */
+/* Take the next event. False: there is none now. `*out_lost` is set when the kernel dropped some
+ * since the last call. */
 bool ml_process_events_next(int fd, struct ml_process_event *out_event, bool *out_lost);
 
 /* The event in a netlink packet; ML_PROCESS_EVENT_OTHER when it is none or too short. */

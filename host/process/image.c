@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Looks, and the time between two: an exec maps its image within far less. */
+/* Looks, and the time between two. An exec maps its image in far less time. */
 enum { LOOKS_MAX = 20, LOOK_PAUSE_NS = 200000 };
 
 const char *ml_image_text(enum ml_image_kind kind) {
@@ -34,9 +34,8 @@ static bool is_glibc_loader(const char *path) {
            strncmp(name, "ld64.so", 7) == 0;
 }
 
-/* What the lines so far have told. The executable is the first file and the loader the first other
- * one with code; where the kernel maps from below upwards (an unlimited stack) they change places,
- * which makes no difference to what is judged. */
+/* What the lines tell so far. The executable is the first file, and the loader is the first other
+ * one with code. With an unlimited stack the two change places, which changes no judgement. */
 struct scan {
     char executable[512];
     char loader[512];
@@ -73,7 +72,7 @@ static enum ml_image_kind judge(const struct scan *scan) {
     if (scan->is_complete && scan->is_32_bit) {
         return ML_IMAGE_32_BIT;
     }
-    if (scan->has_glibc_loader) { /* it may be the program itself, too */
+    if (scan->has_glibc_loader) { /* it may also be the program itself */
         return ML_IMAGE_PRELOADABLE;
     }
     if (scan->loader[0] != '\0') {
@@ -91,7 +90,7 @@ enum ml_image_kind ml_image_from_maps(FILE *maps) {
     return judge(&scan);
 }
 
-/* Whether the kernel has given the program another identity than ours at its exec. */
+/* Whether the program got another identity than the host's at its exec. */
 static bool is_setuid(pid_t pid) {
     char path[64];
     struct stat facts;
@@ -107,8 +106,8 @@ static bool is_forbidden(int error) {
     return error == EACCES || error == EPERM;
 }
 
-/* What it maps now. The kernel gives a page at a time: of a fresh image, which has a dozen lines,
- * one moment's truth; one that has run for long has its loader far behind. */
+/* Judge what it maps now. The kernel gives a page at a time, which holds all dozen lines of a new
+ * image. */
 static enum ml_image_kind look_once(pid_t pid) {
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);

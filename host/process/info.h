@@ -1,7 +1,7 @@
 /* What the kernel says of a process in /proc. Room: host. Context: any; reads only.
  *
- * One rule: the process may be gone, changed or replaced at any moment; whatever cannot be read is
- * unknown and never an error of the run. */
+ * One rule: the process may be gone, changed or replaced at any moment. What cannot be read is
+ * unknown, and never an error of the run. */
 #ifndef MEMLOG_HOST_PROCESS_INFO_H
 #define MEMLOG_HOST_PROCESS_INFO_H
 
@@ -18,7 +18,7 @@ enum { ML_PROCESS_NAME_BYTES = 16 };
 
 /* How a process ended. */
 struct ml_ending {
-    bool known;    /* false: nobody could tell us; then the rest is 0 */
+    bool known;    /* false: not known, and the rest is 0 */
     int exit_code; /* when signal is 0 */
     int signal;    /* that killed it, 0 if none */
 };
@@ -26,16 +26,16 @@ struct ml_ending {
 /* From a wait status. */
 struct ml_ending ml_ending_from_wait(int status);
 
-/* The exit code by which a shell would tell it: N, or 128 + signal. */
+/* The exit code that a shell gives it: N, or 128 + signal. */
 int ml_ending_exit_code(const struct ml_ending *ending);
 
-/* Its comm. */
+/* Its name, /proc/PID/comm. */
 void ml_process_name(pid_t pid, char out_name[ML_PROCESS_NAME_BYTES]);
 
 /* Its command line. Errors: ML_ENV_MISSING it is gone or has none; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_process_command_line(pid_t pid, struct ml_command_line *out_line);
 
-/* Where its executable lies, NUL-terminated, cut at size_bytes; "" if unknown. */
+/* The path of its executable, NUL-terminated, cut at size_bytes; "": unknown. */
 void ml_process_executable(pid_t pid, char *out_path, size_t size_bytes);
 
 /* Whether every user of the machine has a number in our user namespace: only then the overflow
@@ -47,22 +47,22 @@ bool ml_users_are_all(const char *uid_map);
 /* Whether a file of that name is mapped by it; false if that cannot be seen. */
 bool ml_process_maps(pid_t pid, const char *file_name);
 
-/* Whether the environment that its program was given has that key; false if it cannot be read. */
+/* Whether its environment at the exec has that key; false if it cannot be read. */
 bool ml_process_was_given(pid_t pid, const char *key);
 
-/* Its parent as we see it; 0 if unknown. */
+/* Its parent; 0: unknown. */
 pid_t ml_process_parent(pid_t pid);
 
 /* The same from the text of /proc/PID/stat. */
 pid_t ml_process_parent_parse(const char *text);
 
-/* What an exec changes: where the kernel has put code and stack. All 0: it may not be read, or
- * there is no image (a zombie, the middle of an exec). */
+/* What an exec changes: where code and stack begin. All 0: it cannot be read, or there is no image
+ * (a zombie, the middle of an exec). */
 struct ml_image_mark {
     uint64_t start_code, start_stack;
 };
 
-/* Which process it is, and in which image. */
+/* Which process it is, and which image it runs. */
 struct ml_process_facts {
     char state;           /* as the kernel's: 'R', 'S', 'Z', ...; 0: there is no such process */
     bool has_ended;       /* it is gone, or a zombie all of whose threads have ended */
@@ -92,8 +92,8 @@ void ml_process_footprint_parse(
     const char *text, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes
 );
 
-/* How it ended, of one that has: asked of the kernel by every way there is (our own child, the
- * zombie's stat, the pidfd's info since Linux 6.15). `pidfd` may be -1. */
+/* How a process ended. Asks the kernel in every way (as a child, by the zombie's stat, by the
+ * pidfd's info since Linux 6.15). `pidfd` may be -1. */
 struct ml_ending ml_process_ending(pid_t pid, int pidfd);
 
 /* What the text of /proc/PID/stat says of it: field 52, shown while it is a zombie and to whom may

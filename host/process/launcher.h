@@ -1,7 +1,7 @@
 /* Starts the program that is to be profiled. Room: host. Context: the host's one thread.
  *
- * One rule: the program finds everything as it would have without us (descriptors, signal mask and
- * dispositions, limits, environment), but for LD_PRELOAD and MEMLOG_SOCKET, which the client takes
+ * One rule: the program finds everything as without memlog (descriptors, signal mask and
+ * dispositions, limits, environment), but for LD_PRELOAD and MEMLOG_SOCKET. The client takes these
  * back before the program looks.
  *
  * Two steps, so that what needs the program's pid (the name of its folder) can still fail before
@@ -16,14 +16,14 @@
 #include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
-/* What the host changes of itself and every program that it starts gets back. */
+/* What the host changes of itself, and gives back to every program that it starts. */
 struct ml_inherited {
     sigset_t mask;
     struct sigaction on_child;
     struct rlimit descriptors;
 };
 
-/* Take down how we were started, and change nothing. */
+/* Read how the host was started, and change nothing. */
 void ml_inherited_read(struct ml_inherited *out_inherited);
 
 /* The same, then make the host's own: SIGCHLD by default, as many descriptors as permitted. The
@@ -33,9 +33,8 @@ void ml_inherited_take(struct ml_inherited *out_inherited);
 /* Give it back; between fork and exec: async-signal-safe. */
 void ml_inherited_restore(const struct ml_inherited *inherited);
 
-/* What the loader reads of that environment goes (LD_PRELOAD, LD_LIBRARY_PATH, LD_AUDIT, ...), in
- * place: it is meant for the program, and memlog's own programs neither run under somebody's
- * allocator nor speak through it. The service has no environment at all. Async-signal-safe. */
+/* Remove what the loader reads (LD_PRELOAD, LD_LIBRARY_PATH, LD_AUDIT, ...) from an environment, in
+ * place. It is meant for the program, not for memlog's own programs. Async-signal-safe. */
 void ml_launcher_forget_loader(char **environment);
 
 struct ml_launch {
@@ -46,7 +45,7 @@ struct ml_launch {
     const struct ml_inherited *inherited;
 };
 
-/* A program that is forked and waits for its exec. */
+/* A forked child that waits for its exec. */
 struct ml_launched {
     pid_t pid;
     int gate_fd;  /* closed: it goes; the child's copy reads EOF */
@@ -62,7 +61,7 @@ ML_NODISCARD enum ml_status ml_launcher_fork(
 /* Let it exec. *out_errno is 0, or why it could not (then the child has ended, unreaped). */
 void ml_launcher_release(struct ml_launched *launched, int *out_errno);
 
-/* End it before it has run anything, and reap it. */
+/* End it before it runs anything, and reap it. */
 void ml_launcher_cancel(struct ml_launched *launched);
 
 /* The environment with our two variables; an LD_PRELOAD that is there follows ours. One block, to

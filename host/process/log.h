@@ -1,13 +1,13 @@
 /* What memlog says to the person: lines on stderr. Room: host. Context: the host's one thread.
  *
- * One rule: a chat may be silenced, an error that ends memlog is always said. */
+ * One rule: notes may be silenced, an error that ends memlog is always said. */
 #ifndef MEMLOG_HOST_PROCESS_LOG_H
 #define MEMLOG_HOST_PROCESS_LOG_H
 
 #include <stdbool.h>
 
 struct ml_log {
-    bool quiet; /* set once before the first word */
+    bool quiet; /* set once at the start */
 };
 
 /* "memlog: ..." and a newline, unless quiet. Whatever stands in it is printable

@@ -13,7 +13,7 @@
 
 static const char blanks[] = " \t\r";
 
-/* Whoever else may write it could take from it what its owner forbids. */
+/* Another user who can write it could remove what its owner forbids. */
 static bool is_trusted(const struct stat *about, uid_t other_owner) {
     return (about->st_uid == 0 || about->st_uid == other_owner) &&
            (about->st_mode & (S_IWGRP | S_IWOTH)) == 0;

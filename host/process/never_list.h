@@ -1,8 +1,8 @@
-/* Programs that are never to be profiled, as the machine's owner says: /etc/memlog/never. Room:
- * host. Context: any; read once, when a run starts.
+/* Programs that the machine's owner never lets be profiled: /etc/memlog/never. Room: host. Context:
+ * any; read once, when a run starts.
  *
- * One rule: it can only forbid. A list that is there and cannot be trusted or understood is an
- * error, never an empty list. */
+ * One rule: it can only forbid. A list that cannot be trusted or understood is an error, never an
+ * empty list. */
 #ifndef MEMLOG_HOST_PROCESS_NEVER_LIST_H
 #define MEMLOG_HOST_PROCESS_NEVER_LIST_H
 
@@ -17,7 +17,7 @@
 #define ML_NEVER_LIST_FOLDER "/etc/memlog"
 #define ML_NEVER_LIST_FILE "never"
 
-/* More than anybody keeps by hand; each costs a match for each process. */
+/* More than people keep by hand. Each line costs a match for each process. */
 enum { ML_NEVER_LIST_MAX_BYTES = 1 << 16, ML_NEVER_LIST_MAX_LINES = 1024 };
 
 /* All zero is an empty one. */

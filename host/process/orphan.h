@@ -1,7 +1,8 @@
-/* Helpers of memlog's own that are nobody's children. Room: host. Context: any thread.
+/* Helpers of memlog's own that are not children of the host. Room: host. Context: any thread.
  *
- * One rule: a program that links the host and waits for all its children must not wait for ours:
- * whoever is started here has lost its parent. (`memlog run` is the subreaper and gets it back.) */
+ * One rule: a program that links the host and waits for all its children must not wait for
+ * memlog's. What is started here has lost its parent. (`memlog run` is the subreaper and gets it
+ * back.) */
 #ifndef MEMLOG_HOST_PROCESS_ORPHAN_H
 #define MEMLOG_HOST_PROCESS_ORPHAN_H
 

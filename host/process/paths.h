@@ -1,7 +1,7 @@
 /* Where memlog's own files are. Room: host. Context: start of the program.
  *
- * One rule: our programs and our library are found from where this very binary lies, never from
- * PATH or the current folder: what we load into a stranger's process is ours or nothing. */
+ * One rule: memlog's programs and library are found beside this binary, never by PATH or the
+ * current folder. Nothing else is loaded into a program. */
 #ifndef MEMLOG_HOST_PROCESS_PATHS_H
 #define MEMLOG_HOST_PROCESS_PATHS_H
 
@@ -12,7 +12,7 @@
 #include "ipc/wire/ml_status.h"
 
 #define ML_PRELOAD_FILE "libmemlog.so"
-/* What glibc's loaders replace in a preload's path, and no other loader does. */
+/* Only glibc's loaders replace this in a preload's path. */
 #define ML_PRELOAD_PLATFORM "$PLATFORM"
 #define ML_SERVICE_FILE "memlog-service"
 #define ML_ANALYZER_FILE "memlog-analyzer"

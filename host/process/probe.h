@@ -1,4 +1,4 @@
-/* What kind of image a program will be, before it runs. Room: host. Context: the host's one thread,
+/* What kind of image a program is, before it runs. Room: host. Context: the host's one thread,
  * before the program is started.
  *
  * One rule: the host parses no ELF; the kernel does. A child makes the exec under ptrace and is

@@ -1,7 +1,7 @@
-/* memlog run over itself, to see whether this system lets it record. Room: host. Context: `memlog
- * doctor`, which has no child but this.
+/* A run of memlog over itself, which shows whether this system lets it record. Room: host. Context:
+ * `memlog doctor`, which has no other child.
  *
- * One rule: nothing is left of it, neither file nor process. */
+ * One rule: it leaves neither file nor process. */
 #ifndef MEMLOG_HOST_PROCESS_SELF_TEST_H
 #define MEMLOG_HOST_PROCESS_SELF_TEST_H
 

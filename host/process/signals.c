@@ -58,7 +58,7 @@ enum ml_status ml_signals_open(
     void *context,
     struct ml_error_message *error
 ) {
-    /* Faults of our own stay what they are: a crash. */
+    /* Faults of the host's own crash it. */
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
     sigset_t set;
     (void)sigfillset(&set);

@@ -1,7 +1,7 @@
 /* The signals that the host gets, on its loop. Room: host. Context: the host's one thread.
  *
- * One rule: what a terminal sends goes to the whole process group, the program has it already; what
- * somebody sends to the host alone is meant for the program and goes on to it. */
+ * One rule: a terminal sends to the whole process group, and the program has that signal already. A
+ * signal to the host alone is meant for the program and is passed on. */
 #ifndef MEMLOG_HOST_PROCESS_SIGNALS_H
 #define MEMLOG_HOST_PROCESS_SIGNALS_H
 

@@ -1,8 +1,8 @@
-/* The processes that the program leaves behind: children, orphans, daemons. Room: host. Context:
- * the host's one thread; `memlog run` only, never a host that is linked into somebody's program.
+/* The processes that the program leaves: children, orphans, daemons. Room: host. Context: the
+ * host's one thread; `memlog run` only, never a host that is linked into a program.
  *
- * One rule: the host is the subreaper of the tree, so whoever loses its parent becomes our child,
- * and the run has ended when we have no child left but our own helpers. */
+ * One rule: the host is the subreaper of the tree, so orphans become its children. The run has
+ * ended when only its own helpers are left. */
 #ifndef MEMLOG_HOST_PROCESS_TREE_H
 #define MEMLOG_HOST_PROCESS_TREE_H
 

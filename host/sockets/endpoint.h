@@ -1,5 +1,4 @@
-/* What a process streams through: its pipe, its staging, its control page. Room: host. Context: the
- * host's one thread.
+/* A process's pipe, staging and control page. Room: host. Context: the host's one thread.
  *
  * One rule: whoever makes one pays for the pipe out of its user's budget
  * (host/sockets/pipe_budget.h). */

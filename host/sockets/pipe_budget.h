@@ -1,9 +1,8 @@
-/* What memlog's pipes take of what a user may have in pipes. Room: host. Context: the host's one
- * thread.
+/* How much of a user's pipe quota memlog takes. Room: host. Context: the host's one thread.
  *
- * One rule: all of this host's pipes of one user together take at most half of the user's quota: a
- * stranger's pipe must never be small, or refused, because of us. The kernel counts a pipe for the
- * real user of who made it: the host, or a forked child, which may be another user by then. */
+ * One rule: all of this host's pipes of one user take at most half of that user's quota, so that
+ * other programs' pipes are neither small nor refused. The kernel counts a pipe for the real user
+ * of the process that made it: the host or a forked child, which may be another user. */
 #ifndef MEMLOG_HOST_SOCKETS_PIPE_BUDGET_H
 #define MEMLOG_HOST_SOCKETS_PIPE_BUDGET_H
 

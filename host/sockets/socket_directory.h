@@ -1,5 +1,5 @@
-/* Where others find this host: the processes it profiles, and `memlog ps`. Room: host. Context: the
- * host's one thread.
+/* Where the processes of the run, and commands such as `memlog ps`, find this host. Room: host.
+ * Context: the host's one thread.
  *
  * One rule: a socket whose name nobody guesses, in a folder that others can walk through (workers
  * that have dropped their user must still connect) but not list, for the processes: its name, in

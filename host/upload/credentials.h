@@ -1,7 +1,7 @@
 /* Secrets for uploads. Room: host. Context: any; reads only.
  *
- * One rule: they come from files and the environment alone, are never part of an error message, and
- * are wiped by who asked for them. */
+ * One rule: they come only from files and the environment, are never part of an error message, and
+ * the caller wipes them. */
 #ifndef MEMLOG_HOST_UPLOAD_CREDENTIALS_H
 #define MEMLOG_HOST_UPLOAD_CREDENTIALS_H
 

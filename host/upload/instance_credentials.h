@@ -2,7 +2,7 @@
  * environment, or an instance's, by the metadata service, version 2. Room: host. Context: one
  * thread; asked for on a libev loop, without waiting.
  *
- * One rule: they are asked for again before they end, and what is still good is used meanwhile. */
+ * One rule: they are asked for again before they expire, and valid ones are used meanwhile. */
 #ifndef MEMLOG_HOST_UPLOAD_INSTANCE_CREDENTIALS_H
 #define MEMLOG_HOST_UPLOAD_INSTANCE_CREDENTIALS_H
 
@@ -32,12 +32,13 @@ typedef void ml_instance_credentials_done(
     void *context, const struct ml_s3_credentials *credentials, const struct ml_error_message *error
 );
 
-/* At once if they are good for a while yet, else when they have come. One at a time. */
+/* Call back at once if they are still valid for a while, else when new ones are there. One at a
+ * time. */
 void ml_instance_credentials_get(
     struct ml_instance_credentials *source, ml_instance_credentials_done *on_done, void *context
 );
 
-/* Somebody says that they have ended: the next get asks anew. */
+/* The server says that they have expired: the next get asks again. */
 void ml_instance_credentials_forget(struct ml_instance_credentials *source);
 
 /* From what the service answers, the JSON object with AccessKeyId, SecretAccessKey, Token and

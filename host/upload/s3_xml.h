@@ -1,7 +1,7 @@
-/* What S3 answers and is told: elements of XML and a header, of a server that may be anybody's, and
- * what is made of them. Room: host. Context: any; pure.
+/* What S3 answers and is sent: elements of XML and a header. The server may be anybody's. Room:
+ * host. Context: any; pure.
  *
- * One rule: what is no plain word is none: it becomes part of an address, of XML or of a message.
+ * One rule: only a plain word is taken, as it becomes part of an address, of XML or of a message.
  */
 #ifndef MEMLOG_HOST_UPLOAD_S3_XML_H
 #define MEMLOG_HOST_UPLOAD_S3_XML_H

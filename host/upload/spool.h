@@ -1,8 +1,8 @@
 /* Reports that wait to be sent, on disk. Room: host. Context: the host's one thread; several hosts
  * of a user share one spool.
  *
- * One rule: what stands in the spool was promised: it is sent, or given up aloud, across restarts
- * of host and machine, under one id. What does not fit is refused before it is promised. */
+ * One rule: what is in the spool was promised. It is sent under one id or given up with a message,
+ * across restarts of host and machine. What does not fit is refused first. */
 #ifndef MEMLOG_HOST_UPLOAD_SPOOL_H
 #define MEMLOG_HOST_UPLOAD_SPOOL_H
 
@@ -26,7 +26,7 @@ enum {
 /* Of all bodies together: a dozen reports of the largest size. */
 #define ML_SPOOL_MAX_BYTES ((uint64_t)128 << 20)
 
-/* What the disk could not be told. */
+/* What could not be written to the disk. */
 struct ml_spool_hold {
     char id[ML_SPOOL_ID_BYTES];
     uint64_t until_ms; /* UINT64_MAX: it has ended, and could not be removed */

@@ -1,8 +1,8 @@
-/* Sends dumps away, pruned: has the analyzer write each body, keeps it in the spool, sends one at a
- * time by libcurl on the host's loop. Room: host. Context: the host's one thread.
+/* Sends pruned dumps: the analyzer writes each body, the spool keeps it, and libcurl sends one at a
+ * time on the host's loop. Room: host. Context: the host's one thread.
  *
- * One rule: nothing leaves but what ml_uploader_submit was given, and only to the address that
- * --upload named when it was. The host sends the body as it is and looks at no byte of it. */
+ * One rule: only what ml_uploader_submit was given leaves, and only to the address that --upload
+ * named then. The host sends the body as it is and reads no byte of it. */
 #ifndef MEMLOG_HOST_UPLOAD_UPLOADER_H
 #define MEMLOG_HOST_UPLOAD_UPLOADER_H
 
@@ -34,11 +34,11 @@ ML_NODISCARD enum ml_status ml_uploader_open(
     struct ml_error_message *error
 );
 
-/* What was not sent stays in the spool. NULL is allowed. */
+/* Unsent reports stay in the spool. NULL is allowed. */
 void ml_uploader_close(struct ml_uploader *take_uploader);
 
-/* How it went with one dump: "" if it arrived, else why not. Called once, unless the uploader is
- * closed before. */
+/* How one upload went: "" if it arrived, else why not. Called once, unless the uploader is closed
+ * before. */
 typedef void ml_upload_done(void *context, const char *trouble);
 
 /* Send this dump. `on_done` may be NULL. */
@@ -46,7 +46,7 @@ void ml_uploader_submit(
     struct ml_uploader *uploader, const char *dump_path, ml_upload_done *on_done, void *context
 );
 
-/* Call back once everything that can be sent now was, after `seconds` at the latest. */
+/* Call back when everything that can be sent now is sent, after `seconds` at the latest. */
 void ml_uploader_settle(
     struct ml_uploader *uploader, double seconds, void (*on_settled)(void *context), void *context
 );

@@ -1,7 +1,7 @@
 /* One HTTP request at a time, by libcurl on a libev loop. Room: host. Context: one thread.
  *
- * One rule: it never waits and follows no redirect; who asked is called back once, with an answer
- * or with why there is none, and by then the request's secrets are gone from here. */
+ * One rule: it never waits and follows no redirect. The caller is called back once, with an answer
+ * or the reason why there is none. By then the request's secrets are wiped. */
 #ifndef MEMLOG_HOST_UPLOAD_WEB_CALL_H
 #define MEMLOG_HOST_UPLOAD_WEB_CALL_H
 
@@ -16,7 +16,7 @@ struct ml_web_call;
 
 enum { ML_WEB_ANSWER_BYTES = 16384, ML_WEB_VALUE_BYTES = 256 };
 
-/* Everything is borrowed until the call back. */
+/* Everything is borrowed until the callback. */
 struct ml_web_request {
     const char *method; /* GET, POST, PUT, DELETE */
     const char *url;
@@ -45,13 +45,14 @@ typedef void ml_web_done(void *context, const struct ml_web_answer *answer);
 /* NULL: no memory. `api` and `loop` outlive it. */
 struct ml_web_call *ml_web_call_new(const struct ml_curl_api *api, struct ev_loop *loop);
 
-/* A request that is under way is dropped, without its call back. NULL is allowed. */
+/* A request in progress is dropped without its callback. NULL is allowed. */
 void ml_web_call_free(struct ml_web_call *take_call);
 
 /* A header of the next request, "Name: value" (copied). */
 void ml_web_call_header(struct ml_web_call *call, const char *text);
 
-/* Begin; `on_done` comes from the loop, and may begin the next one. Nothing else is under way. */
+/* Begin a request, when none is in progress. `on_done` is called from the loop and may begin the
+ * next one. */
 void ml_web_call_start(
     struct ml_web_call *call,
     const struct ml_web_request *request,
@@ -59,11 +60,10 @@ void ml_web_call_start(
     void *context
 );
 
-/* A line of an answer's head, as a server sent it, not ended by a NUL: what of it counts is kept.
- */
+/* Take a line of an answer's head, as the server sent it, without a NUL. */
 void ml_web_answer_line(struct ml_web_answer *answer, const char *line, size_t line_bytes);
 
-/* The next bytes of its body: what there is room for is kept. */
+/* Take the next bytes of its body, as far as there is room. */
 void ml_web_answer_body(struct ml_web_answer *answer, const char *bytes, size_t count_bytes);
 
 #endif
