@@ -330,16 +330,6 @@ class Commands(Bench):
         self.assertEqual(result.returncode, 125)
         self.assertEqual(list(self.sockets.iterdir()), [])
 
-    def test_wrong_arguments_are_usage_errors(self):
-        for arguments, words in [
-            (["ps", "--jsn"], "did you mean '--json'"),
-            (["dump", "x"], "'x' is not a process id"),
-            (["dump", "--json"], "unknown option '--json'"),
-        ]:
-            result = subprocess.run([self.memlog, *arguments], capture_output=True, text=True, env=self.environment)
-            self.assertEqual(result.returncode, 2)
-            self.assertIn(words, result.stderr)
-
 
 class Trouble(Bench):
     def run_past(self, said, script):
