@@ -67,7 +67,7 @@ static bool is_on(void) {
            (ml_process.filters & ML_FILTERS_CLOSED) == 0;
 }
 
-/* ---- what is told */
+/* ---- what is reported */
 
 void ml_past_tell_again(void) {
     struct ml_staging_header *header = ml_process_staging_header();

@@ -6,8 +6,8 @@
  * its first event, because `gate` reads zero.
  *
  *   arena = gate page | unwinder | addresses of sampled blocks, first level | ... lanes' private
- *           parts, hash tables of the stack table, memo blocks, further levels, blocks that were
- *           passed over: one behind the other, as they are needed
+ *           parts, hash tables of the stack table, memo blocks, further levels, skipped blocks:
+ *           one behind the other, as they are needed
  *   nodes = the stack table's, in order
  *
  * Both, and the part of staging that is mapped, grow where they lie (client/state/region.h). */
