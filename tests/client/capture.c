@@ -307,7 +307,7 @@ static void read_staging(struct captured_process *process) {
     }
 }
 
-/* ---- what obliging does */
+/* ---- what the signals of a process do */
 
 static _Atomic pid_t wants_profile, wants_stop;
 
@@ -333,7 +333,8 @@ grant(struct capture *capture, const struct capture_options *options, pid_t pid,
         }
         struct ml_control_page page;
         ck_assert_int_eq(pread(process->control_fd, &page, sizeof(page), 0), sizeof(page));
-        if (number == SIGUSR1 && (page.profile % 2 == 1 || options->obliging_even)) {
+        if (number == SIGUSR1 &&
+            (page.profile % 2 == 1 || options->signals == SIGNALS_READ_EACH_TIME)) {
             (void)drain(process);
             read_staging(process);
         }
@@ -462,13 +463,13 @@ void capture_run(
     out_capture->lease_fd = sealed_memfd("memlog-lease", ML_LEASE_BYTES, &lease, sizeof(lease));
     make_folder();
     const int listener = listen_somewhere();
-    if (options->obliging) {
+    if (options->signals != SIGNALS_DO_NOTHING) {
         listen_to_wishes();
     }
     const pid_t pid = start(arguments);
     bool ended = false;
     /* A little longer than the program itself: what it forked may still say something. */
-    for (int quiet = 0; quiet < (options->obliging ? 500 : 50) || !ended;) {
+    for (int quiet = 0; quiet < (options->signals != SIGNALS_DO_NOTHING ? 500 : 50) || !ended;) {
         const bool any = round_of(out_capture, options, listener, connections, &connections_count);
         grant_requests(out_capture, options);
         if (!ended && waitpid(pid, &out_capture->exit_status, WNOHANG) == pid) {
@@ -476,7 +477,7 @@ void capture_run(
         }
         quiet = any || !ended ? 0 : quiet + 1;
         if (!any) {
-            (void)usleep(options->obliging ? 100 : 1000);
+            (void)usleep(options->signals != SIGNALS_DO_NOTHING ? 100 : 1000);
         }
     }
     for (size_t i = 0; i < out_capture->processes_count; i++) {

@@ -38,6 +38,14 @@ struct captured_process {
     int pipe_fd, staging_fd, control_fd;
 };
 
+/* What SIGUSR1 and SIGUSR2 of a process do: the first begins a new profile for it, the second stops
+ * its recording; the same signal answers. */
+enum capture_signals {
+    SIGNALS_DO_NOTHING,
+    SIGNALS_ANSWERED,      /* staging of an odd profile is read then, so no thread may record */
+    SIGNALS_READ_EACH_TIME /* staging of an even profile too */
+};
+
 struct capture_options {
     uint32_t stack_mode;
     uint32_t clock; /* enum ml_clock */
@@ -46,11 +54,8 @@ struct capture_options {
     bool dormant;
     bool read_nothing; /* leave the pipe full */
     bool no_tail;      /* do not read staging at the end */
-    bool obliging; /* SIGUSR1 of a process begins a new profile for it, SIGUSR2 stops its recording;
-                      the same signal answers. Staging of an odd profile is read then, so no thread
-                      may record */
-    bool obliging_even; /* of an even one too */
-    bool no_events;     /* keep the bytes alone: long streams to be written to files */
+    enum capture_signals signals;
+    bool no_events; /* keep the bytes alone: long streams to be written to files */
 };
 
 struct capture {

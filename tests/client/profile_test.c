@@ -17,7 +17,8 @@ static void run(const char *behaviour, uint32_t stack_mode, bool every_profile) 
     (void)strcpy(name, behaviour);
     char *const arguments[] = {access(target, X_OK) == 0 ? target : below, name, NULL};
     const struct capture_options options = {
-        .obliging = true, .obliging_even = every_profile, .stack_mode = stack_mode};
+        .signals = every_profile ? SIGNALS_READ_EACH_TIME : SIGNALS_ANSWERED,
+        .stack_mode = stack_mode};
     capture_run(&capture, &options, arguments);
     ck_assert_int_eq(capture.exit_status, 0);
 }

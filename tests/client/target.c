@@ -197,7 +197,7 @@ static int flood(void) {
     return 0;
 }
 
-/* ---- profiles: tests/client/capture.h, obliging ---- */
+/* ---- profiles: tests/client/capture.h, signals ---- */
 
 static void ask_for(int wish) {
     sigset_t answers;
