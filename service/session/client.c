@@ -150,7 +150,7 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->leaving = ml_leaving_next(client->leaving, ML_LEAVING_ON_PROFILE);
     client->trouble[0] = 0;
     client->guard_sampling_bytes = 0;
-    client->drop_told = false;
+    client->told = ML_GUARD_NOTHING;
     client->over_quota = false;
     client->sampling = (struct ml_sampling_log){.longest_bytes = client->setup.sampling_bytes};
     client->expected_count = 0;

@@ -9,6 +9,7 @@
 #include "service/limits/budget.h"
 #include "service/session/client.h"
 #include "service/session/coverage.h"
+#include "service/session/guard.h"
 #include "service/session/leaving.h"
 #include "service/snapshot/host_view.h"
 #include "service/stream/reader.h"
@@ -94,7 +95,7 @@ struct ml_client {
     uint64_t events, late_events;
     struct ml_fold *fold; /* it stands for several: service/session/fold.h; NULL: for one */
     uint64_t guard_sampling_bytes; /* the interval that the guard asked for; 0: none */
-    bool drop_told;                /* the host was told that it keeps totals only */
+    enum ml_guard_step told;       /* the last step of the guard that the host was told of */
     uint64_t unsure_frees;         /* unknown frees of blocks that may not have been recorded */
     uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records, saturating */
     struct ml_timeline_log *timeline;    /* NULL: nothing noted yet, or freed for want of room */

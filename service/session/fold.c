@@ -292,8 +292,9 @@ static bool fold_into(struct ml_client *entry, struct ml_client *client) {
         same_text(entry->executable, client->executable) ? NULL : client->executable;
     if (reserve_where(session, client->setup.id) != ML_OK ||
         (entry->fold == NULL && make_entry(entry) != ML_OK) ||
-        ml_fold_tables_add(&entry->fold->tables, &client->stacks, &client->tracker, main_path) !=
-            ML_OK) {
+        ml_fold_tables_add(
+            &entry->fold->tables, &client->stacks, &client->tracker, main_path, NULL
+        ) != ML_OK) {
         return false;
     }
     add_figures(entry->fold, client);

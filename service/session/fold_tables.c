@@ -222,7 +222,7 @@ make_map(struct map *map, const struct ml_stack_store *stacks, const struct ml_t
 }
 
 static bool keeps_stack(const struct map *map, uint32_t cell) {
-    return map->choice->kept == NULL || map->choice->kept[cell] != 0;
+    return map->choice == NULL || map->choice->kept[cell] != 0;
 }
 
 static void mark_needed(
@@ -449,16 +449,6 @@ void ml_fold_tables_fini(struct ml_fold_tables *tables) {
 }
 
 enum ml_status ml_fold_tables_add(
-    struct ml_fold_tables *tables,
-    const struct ml_stack_store *stacks,
-    const struct ml_tracker *tracker,
-    const char *main_path
-) {
-    const struct ml_fold_choice everything = {.kept = NULL};
-    return ml_fold_tables_add_some(tables, stacks, tracker, main_path, &everything);
-}
-
-enum ml_status ml_fold_tables_add_some(
     struct ml_fold_tables *tables,
     const struct ml_stack_store *stacks,
     const struct ml_tracker *tracker,

@@ -22,7 +22,7 @@ enum {
 /* The cells that keep their stacks. The sums of the others go to one node of the entry, by heap and
  * size class. */
 struct ml_fold_choice {
-    const uint8_t *kept;  /* one byte a cell; NULL: all of them */
+    const uint8_t *kept;  /* one byte a cell */
     uint32_t others_node; /* of the entry */
 };
 
@@ -44,17 +44,9 @@ ML_NODISCARD enum ml_status ml_fold_tables_init(
 void ml_fold_tables_fini(struct ml_fold_tables *tables);
 
 /* Add the figures of an ended process, whose tables stay as they are. `main_path` is the file of
- * its main program if that is not the entry's own, else NULL. Errors: ML_ENV_MEMORY, ML_PEER_LIMIT:
- * the entry's figures are as before. */
+ * its main program if that is not the entry's own, else NULL. `choice` names the cells whose stacks
+ * stay; NULL: all. Errors: ML_ENV_MEMORY, ML_PEER_LIMIT: the entry's figures are as before. */
 ML_NODISCARD enum ml_status ml_fold_tables_add(
-    struct ml_fold_tables *tables,
-    const struct ml_stack_store *stacks,
-    const struct ml_tracker *tracker,
-    const char *main_path
-);
-
-/* The same for a choice of its cells. */
-ML_NODISCARD enum ml_status ml_fold_tables_add_some(
     struct ml_fold_tables *tables,
     const struct ml_stack_store *stacks,
     const struct ml_tracker *tracker,

@@ -90,7 +90,7 @@ void ml_client_relieve(struct ml_client *client) {
 static struct ml_client *untold(struct ml_session *session) {
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
-        if (client->tracker.totals_only && !client->drop_told) {
+        if (client->tracker.totals_only && client->told != ML_GUARD_DROPPED) {
             return client;
         }
     }
@@ -100,7 +100,7 @@ static struct ml_client *untold(struct ml_session *session) {
 static bool tell(
     const struct ml_session *session,
     enum ml_guard_step step,
-    const struct ml_client *client,
+    struct ml_client *client,
     struct ml_guard_event *out_event
 ) {
     const struct ml_budget *budget = client->over_quota ? &client->budget : &session->budget;
@@ -111,6 +111,7 @@ static bool tell(
       .used_bytes = budget->used_bytes,
       .max_bytes = budget->max_bytes == UINT64_MAX ? 0 : budget->max_bytes,
       .quota = client->over_quota};
+    client->told = step;
     return true;
 }
 
@@ -119,7 +120,6 @@ static bool tell_dropped(struct ml_session *session, struct ml_guard_event *out_
     if (client == NULL) {
         return false;
     }
-    client->drop_told = true;
     session->guard.dropped_count += !client->over_quota;
     return tell(session, ML_GUARD_DROPPED, client, out_event);
 }
@@ -140,7 +140,7 @@ static bool make_coarser(
         return false;
     }
     guard->coarser_ticks = session->known_ticks;
-    guard->coarser_count += client->guard_sampling_bytes == 0;
+    guard->coarser_count += client->told == ML_GUARD_NOTHING;
     client->guard_sampling_bytes =
         next < ML_GUARD_SAMPLING_LAST_BYTES ? next : ML_GUARD_SAMPLING_LAST_BYTES;
     return tell(session, ML_GUARD_COARSER, client, out_event);

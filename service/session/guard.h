@@ -50,7 +50,7 @@ enum {
     "known"
 
 /* What was done, for the host to report. COARSER is for the host to do. */
-enum ml_guard_step { ML_GUARD_COARSER, ML_GUARD_DROPPED };
+enum ml_guard_step { ML_GUARD_NOTHING, ML_GUARD_COARSER, ML_GUARD_DROPPED };
 
 struct ml_guard_event {
     enum ml_guard_step step;

@@ -89,7 +89,7 @@ static enum ml_status fill(
         status = ml_fold_tables_init(&tables, stacks, tracker);
     }
     if (status == ML_OK) {
-        status = ml_fold_tables_add_some(&tables, old_stacks, old, NULL, &choice);
+        status = ml_fold_tables_add(&tables, old_stacks, old, NULL, &choice);
         ml_fold_tables_fini(&tables);
     }
     free(kept);
