@@ -223,7 +223,7 @@ int ml_command_start(char *const *words) {
         words,
         MEMLOG_HOST_CONTROL_KIND_START,
         "started",
-        "nobody of that name runs unrecorded; whoever comes is recorded"
+        "no unrecorded process of that name runs; those that start from now on are recorded"
     );
 }
 
@@ -233,12 +233,16 @@ int ml_command_stop(char *const *words) {
         words,
         MEMLOG_HOST_CONTROL_KIND_STOP,
         "stopped",
-        "nobody of that name is recorded"
+        "no process of that name is recorded"
     );
 }
 
 int ml_command_rate(char *const *words) {
     return control(
-        &ml_rate_table, words, MEMLOG_HOST_CONTROL_KIND_RATE, "changed", "nobody is recorded"
+        &ml_rate_table,
+        words,
+        MEMLOG_HOST_CONTROL_KIND_RATE,
+        "changed",
+        "no process is recorded: 'memlog start' starts recording"
     );
 }

@@ -129,7 +129,7 @@ void ml_doctor_self_test(struct ml_findings *findings) {
     ml_self_test_run("--sandbox=strict", &self_test);
     const bool strict = self_test.recorded;
     if (strict) {
-        ml_doctor_find(findings, ML_DOCTOR_OK, "sandbox", "the service is walled in whole");
+        ml_doctor_find(findings, ML_DOCTOR_OK, "sandbox", "the service runs in its whole sandbox");
     } else {
         ml_doctor_find(findings, ML_DOCTOR_NOTE, "sandbox", "not whole here: %s", self_test.said);
         ml_self_test_run("--sandbox=auto", &self_test);

@@ -30,12 +30,13 @@ on_connection_end(void *context, struct ml_channel *channel, const struct ml_cha
     if (end->status != ML_PEER_CLOSED && engine->connections->broken_count++ < ML_BROKEN_TOLD_MAX) {
         ml_engine_notice(
             engine,
-            "process %d broke the contract (%s in %s) and is heard no more%s",
+            "process %d broke the contract (%s in %s): its connection is closed%s",
             (int)end->peer.pid,
             ml_status_text(end->status),
             end->message_name != NULL ? end->message_name : "a message",
-            engine->connections->broken_count == ML_BROKEN_TOLD_MAX ? "; more of such are not told"
-                                                                    : ""
+            engine->connections->broken_count == ML_BROKEN_TOLD_MAX
+                ? "; further ones are not reported"
+                : ""
         );
     }
     const uint32_t member_id = connection->member_id;
@@ -74,7 +75,7 @@ static bool refuse_client(struct ml_engine *engine, int fd) {
             ml_engine_notice(
                 engine,
                 "process %d of user %u is no part of this run and was refused; others like it "
-                "are not told",
+                "are refused without a message",
                 (int)peer.pid,
                 (unsigned)peer.uid
             );

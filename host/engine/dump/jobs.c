@@ -146,7 +146,7 @@ static void on_guard(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_engine *engine = watcher->data;
-    ml_engine_notice(engine, "memlog-service does not answer and is ended");
+    ml_engine_notice(engine, "memlog-service does not answer and is killed");
     if (engine->link.pid > 0 && ml_service_link_up(&engine->link)) {
         (void)kill(engine->link.pid, SIGKILL);
     }

@@ -182,7 +182,8 @@ void ml_engine_close(struct ml_engine *take_engine) {
     if (engine->members.forbidden_count > 0) {
         ml_engine_notice(
             engine,
-            "a fault of memlog: %u changes of what is recorded came out of their order",
+            "a bug of memlog: %u changes of its state came out of order and were ignored; what the "
+            "dumps say of single processes may lack something",
             engine->members.forbidden_count
         );
     }

@@ -63,7 +63,8 @@ on_drained(void *context, enum ml_status status, const struct memlog_service_dra
     }
     if (status == ML_OK && !reply->complete) {
         ml_engine_notice(
-            engine, "not everything that ended processes left behind was read in time"
+            engine,
+            "not all events of ended processes were read in time: their figures lack the rest"
         );
     }
     const struct ml_dump_trigger *why = &engine->triggers->last;

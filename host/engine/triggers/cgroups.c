@@ -48,8 +48,7 @@ static void note(struct ml_engine *engine, const struct ml_cgroup *group) {
         groups->has_left_out = true;
         ml_engine_notice(
             engine,
-            "%s is not looked at by the triggers, nor is any further one: %d control groups are, "
-            "which is the most",
+            "the triggers do not look at %s, nor at any further control group: %d are the most",
             group->name,
             GROUPS_MAX
         );
