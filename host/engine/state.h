@@ -20,16 +20,22 @@
 /* Programs that ran without memlog. More of them are only counted. */
 enum { ML_NOT_PROFILED_MAX = 4096, ML_GAPS_MAX = 64 };
 
+/* What a report speaks of. */
+enum ml_told_of {
+    ML_TOLD_OF_PROGRAM = 0,
+    ML_TOLD_OF_PROFILED,  /* a program that another memlog had already */
+    ML_TOLD_OF_ANEW,      /* a program that executes its own file again, without memlog */
+    ML_TOLD_OF_LOST_FORK, /* the forked child of a process that is recorded */
+};
+
 struct ml_not_profiled {
     pid_t pid;
     pid_t parent_pid;
     char reason[256];
     char *path;
-    bool has_other_profiler; /* another memlog had it already */
-    bool is_listed;          /* the list of processes has it, too */
-    uint64_t heard_ns;       /* CLOCK_MONOTONIC */
-    bool begins_anew;        /* it executes its own file again, without memlog */
-    bool is_lost_fork;       /* it speaks of the forked child of a process that is recorded */
+    enum ml_told_of told_of;
+    bool is_listed;    /* the list of processes has it, too */
+    uint64_t heard_ns; /* CLOCK_MONOTONIC */
 };
 
 struct ml_gap {

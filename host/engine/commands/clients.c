@@ -218,7 +218,7 @@ lose_fork(struct ml_engine_connection *connection, pid_t pid, pid_t parent_pid, 
     }
     engine->lost_forks++;
     for (uint32_t i = told; i < engine->not_profiled_count; i++) {
-        engine->not_profiled[i].is_lost_fork = true;
+        engine->not_profiled[i].told_of = ML_TOLD_OF_LOST_FORK;
     }
 }
 

@@ -69,7 +69,7 @@ not_profiled_of(const struct ml_engine *engine, uint32_t *out_count) {
             .parent_pid = (uint32_t)item->parent_pid,
             .reason = ml_string_of(item->reason),
             .path = ml_string_cut(path, MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT),
-            .has_other_profiler = item->has_other_profiler,
+            .has_other_profiler = item->told_of == ML_TOLD_OF_PROFILED,
             .listed = is_listed(engine, item),
         };
     }

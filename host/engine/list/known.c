@@ -65,8 +65,9 @@ static bool is_own_word(const struct ml_not_profiled *item, const struct ml_unre
 
 bool ml_list_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one) {
     const bool is_fork = ml_unrecorded_is_fork(one);
-    if (item->is_lost_fork || is_fork) {
-        return item->is_lost_fork && is_fork && is_own_word(item, one);
+    const bool is_of_fork = item->told_of == ML_TOLD_OF_LOST_FORK;
+    if (is_of_fork || is_fork) {
+        return is_of_fork && is_fork && is_own_word(item, one);
     }
     const char *path = item->path != NULL ? item->path : "";
     const char *own = one->executable != NULL ? one->executable : one->name;

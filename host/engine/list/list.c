@@ -174,8 +174,9 @@ void ml_list_end(
 static bool has_begun_anew(struct ml_engine *engine, struct ml_unrecorded *one) {
     for (uint32_t i = engine->not_profiled_count; i > 0; i--) {
         struct ml_not_profiled *item = &engine->not_profiled[i - 1];
-        if (item->begins_anew && item->pid == one->pid && ml_list_told_of(item, one)) {
-            item->begins_anew = false;
+        if (item->told_of == ML_TOLD_OF_ANEW && item->pid == one->pid &&
+            ml_list_told_of(item, one)) {
+            item->told_of = ML_TOLD_OF_PROGRAM;
             return true;
         }
     }
@@ -191,7 +192,7 @@ void ml_list_begins_anew(struct ml_engine *engine, pid_t pid) {
     struct ml_unrecorded_table *table = &engine->unrecorded;
     struct ml_unrecorded *one = ml_unrecorded_newest(table, pid);
     struct ml_not_profiled *item = &engine->not_profiled[engine->not_profiled_count - 1];
-    item->begins_anew = true;
+    item->told_of = ML_TOLD_OF_ANEW;
     /* The event of the exec may be read before the process's own report. */
     for (uint32_t i = 0; one != NULL && i < table->count; i++) {
         struct ml_unrecorded *before = table->items[i];
@@ -199,7 +200,7 @@ void ml_list_begins_anew(struct ml_engine *engine, pid_t pid) {
             before->state == ML_MEMBER_REPLACED && is_same_program(before, one)) {
             one->parent_id = before->parent_id;
             one->start = before->start;
-            item->begins_anew = false;
+            item->told_of = ML_TOLD_OF_PROGRAM;
             ml_unrecorded_remove(table, before);
             return;
         }

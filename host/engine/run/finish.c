@@ -100,7 +100,8 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
             engine->root_argv[0]
         );
         if (engine->not_profiled_count > count) {
-            engine->not_profiled[count].has_other_profiler = engine->is_profiled;
+            engine->not_profiled[count].told_of =
+                engine->is_profiled ? ML_TOLD_OF_PROFILED : ML_TOLD_OF_PROGRAM;
             ml_list_root_told(engine, &engine->not_profiled[count]);
         }
     }
