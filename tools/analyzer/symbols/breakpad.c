@@ -9,7 +9,7 @@
 #include "tools/analyzer/model/search.h"
 #include "tools/analyzer/symbols/search.h"
 
-/* Longer lines are none of dump_syms' (names of templates reach some hundred thousand bytes). */
+/* dump_syms writes no longer lines. Names of templates reach some hundred thousand bytes. */
 enum { LINE_BYTES_MAX = 4 * 1024 * 1024 };
 
 /* Chromium's symbols have some 30 million records. */
@@ -70,7 +70,7 @@ static bool take_word(struct text *text, const char *word) {
     return true;
 }
 
-/* A word's end; the word stays at the old place, ended. */
+/* The end of a word, which is terminated in place. */
 static char *cut_word(struct text *text) {
     char *word = text->at;
 
@@ -86,7 +86,7 @@ static bool is_stretch(uint64_t start, uint64_t size_bytes) {
     return size_bytes > 0 && size_bytes <= UINT64_MAX - start;
 }
 
-/* Lines that are none are skipped; false: no memory. */
+/* Other lines are skipped. False: no memory. */
 
 static bool
 name_take(struct ml_breakpad *breakpad, struct ml_breakpad_names *names, struct text text) {
@@ -204,7 +204,7 @@ static bool is_module(char *line, const uint8_t *build_id, size_t build_id_bytes
     return strcasecmp(cut_word(&text), id) == 0;
 }
 
-/* INFO CODE_ID hex; true also where the line is another one. */
+/* INFO CODE_ID hex. True for any other line, too. */
 static bool is_code_id(char *line, const uint8_t *build_id, size_t build_id_bytes) {
     struct text text = {.at = line};
     const char *hex = NULL;
@@ -294,7 +294,7 @@ void ml_breakpad_fini(struct ml_breakpad *breakpad) {
     *breakpad = (struct ml_breakpad){0};
 }
 
-/* The last that begins at the address or before. NULL: none does. */
+/* The last one that begins at or before the address. NULL: none. */
 static const struct ml_breakpad_function *
 function_find(const struct ml_breakpad *breakpad, uint64_t address) {
     const size_t begun =
@@ -311,7 +311,7 @@ static bool covers(uint64_t start, uint64_t size_bytes, uint64_t address) {
     return address >= start && address - start < size_bytes;
 }
 
-/* The stretch of that level at the address; NULL: none. */
+/* The inlined range of that level at the address; NULL: none. */
 static const struct ml_breakpad_inline *inline_find(
     const struct ml_breakpad *breakpad,
     const struct ml_breakpad_function *function,

@@ -15,7 +15,7 @@
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/search.h"
 
-/* What the shape above takes. */
+/* Bytes of the shape in the header. */
 enum {
     MAGIC_BYTES = 8,
     SEALED_AT = MAGIC_BYTES + 4, /* from here on the checksum's */
@@ -25,8 +25,7 @@ enum {
 };
 static const char magic[MAGIC_BYTES + 1] = "MLNAMES1";
 
-/* Who says the names: another analyzer may know more of the same file, or write it otherwise. Its
- * build id, as a number. */
+/* A number of this analyzer's build id. Another analyzer may find more names in the same file. */
 static int hash_notes(struct dl_phdr_info *info, size_t size, void *out_hash) {
     uint64_t *hash = out_hash;
 
@@ -91,13 +90,13 @@ static bool head_take(struct ml_reader *r, struct head *head) {
     head->texts_bytes = take_u32(r, &ok);
     head->symbols_count = take_u32(r, &ok);
     head->places_count = take_u32(r, &ok);
-    /* So it is known before memory is taken for them. */
+    /* Checked before memory is allocated for them. */
     return ok && ml_reader_left(r) == head->texts_bytes +
                                           (uint64_t)head->symbols_count * SYMBOL_BYTES +
                                           (uint64_t)head->places_count * PLACE_BYTES;
 }
 
-/* The text there; "" and not ok outside. */
+/* The text at that offset; outside "" and not ok. */
 static const char *
 text_take(struct ml_reader *r, const char *texts, uint32_t texts_bytes, bool *ok) {
     uint32_t at = take_u32(r, ok);
@@ -111,7 +110,7 @@ static bool symbols_take(struct ml_reader *r, const struct head *head, struct ml
     const char *texts = NULL;
     bool ok = ml_reader_bytes(r, head->texts_bytes, &bytes) == ML_OK;
 
-    /* Whatever begins in it ends in it. */
+    /* So each text ends within the bytes. */
     ok = ok && (head->texts_bytes == 0 || bytes[head->texts_bytes - 1] == '\0');
     texts = (const char *)bytes;
     for (uint32_t i = 0; ok && i < head->symbols_count; i++) {

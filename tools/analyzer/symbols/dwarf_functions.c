@@ -7,10 +7,10 @@
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/search.h"
 
-/* Nesting of DIEs that is believed: namespaces, classes, functions, blocks. */
+/* Deeper DIEs are ignored: namespaces, classes, functions, blocks. */
 enum { DEPTH_MAX = 64 };
 
-/* Ranges that overlap (folded functions) are looked through outwards this far. */
+/* So many overlapping ranges (folded functions) are searched outwards. */
 enum { OVERLAP_MAX = 16 };
 
 static bool range_add(struct ml_dwarf_ranges *ranges, struct ml_dwarf_range range) {
@@ -159,7 +159,7 @@ functions_walk(const struct walking *walking, Dwarf_Die *parent, uint32_t scope,
     return true;
 }
 
-/* In C a function stands in nothing that it is called by. */
+/* In C no scope is a part of a function's name. */
 static bool is_scoped(Dwarf_Die *die) {
     switch (dwarf_srclang(die)) {
     case DW_LANG_C:
@@ -173,8 +173,8 @@ static bool is_scoped(Dwarf_Die *die) {
     }
 }
 
-/* Find what the unit has of functions. Without memory, and without the file of a split one, it
- * stays without: names come from the symbol table then. */
+/* Find the unit's functions. Without memory, or without the file of a split unit, it has none: then
+ * names come from the symbol table. */
 static void unit_walk(struct ml_dwarf_unit *unit, uint32_t number) {
     struct walking walking = {.unit = unit, .number = number};
     Dwarf_Die body = {0};

@@ -6,10 +6,10 @@
 
 #include "tools/analyzer/model/search.h"
 
-/* Beyond it nobody reads a name; DWARF may nest and name as deep as it likes. */
+/* Nobody reads a longer name. Hostile DWARF may nest without limit. */
 enum { SCOPES_MAX = 32, NAME_MAX_BYTES = 4096 };
 
-/* From a copy or an inlined call to the declaration: two steps, and one more for luck. */
+/* From a copy or an inlined call to the declaration are two steps; one is a reserve. */
 enum { ORIGINS_MAX = 4 };
 
 void ml_dwarf_names_fini(struct ml_dwarf_names *names) {
@@ -19,10 +19,11 @@ void ml_dwarf_names_fini(struct ml_dwarf_names *names) {
     *names = (struct ml_dwarf_names){0};
 }
 
-/* A lambda's class has no name in gcc's DWARF, nor has a class that is only a variable's. */
+/* In gcc's DWARF a lambda's class has no name. Nor has a class that is only the type of a variable.
+ */
 static const char nameless_class[] = "(anonymous class)";
 
-/* What the DIE adds to the names of what stands in it; NULL: nothing. */
+/* What the DIE adds to the names within it; NULL: nothing. */
 static const char *scope_name(Dwarf_Die *die) {
     const char *name = dwarf_diename(die);
 

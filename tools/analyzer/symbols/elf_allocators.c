@@ -15,7 +15,7 @@ enum {
     SYMBOLS_MAX = 4 * 1000000 /* of one file: some 100 ms; the largest browsers have half of it */
 };
 
-/* What programs are linked with, each by a function that it cannot do without. */
+/* Allocators that programs are linked with, each with a function that it always has. */
 static const struct ml_elf_allocator known[] = {
     {"jemalloc", "je_malloc"},
     {"jemalloc", "je_mallocx"},
@@ -31,7 +31,7 @@ static const struct ml_elf_allocator known[] = {
     {"Go's heap", "runtime.mallocgc"},
 };
 
-/* What a program is linked with that records itself: then names are memlog's own. */
+/* A program that is linked with memlog records itself: then the names are memlog's. */
 static const char own_function[] = "memlog_start";
 
 static const struct ml_elf_allocator *known_of(const char *name) {
@@ -43,7 +43,7 @@ static const struct ml_elf_allocator *known_of(const char *name) {
     return NULL;
 }
 
-/* An own malloc that is not exported: nobody but the file itself reaches it. */
+/* A malloc of the file's own that is not exported: only the file calls it. */
 static const struct ml_elf_allocator own_malloc = {"an allocator of its own", "malloc"};
 
 /* In one table of symbols; *has_malloc: a malloc of its own stands there. False: memlog is linked

@@ -32,7 +32,7 @@ static bool is_function(const GElf_Sym *symbol, const char *name) {
     }
     return type == STT_FUNC || type == STT_GNU_IFUNC ||
            (type == STT_NOTYPE && GELF_ST_BIND(symbol->st_info) == STB_GLOBAL &&
-            symbol->st_shndx != SHN_ABS); /* a number, no place */
+            symbol->st_shndx != SHN_ABS); /* a number, no address */
 }
 
 static int order_symbols(const void *left, const void *right) {
@@ -132,7 +132,7 @@ const struct ml_elf_symbol *
 ml_elf_symbols_find(const struct ml_elf_symbols *symbols, uint64_t address) {
     size_t begun = ml_keys_until(ML_KEYS(symbols->symbols, symbols->count, start), address);
 
-    /* Symbols may lie within others (a label inside a function): look outwards a little. */
+    /* A symbol may lie within another one (a label inside a function): search outwards a little. */
     for (size_t back = 0; back < 8 && back < begun; back++) {
         const struct ml_elf_symbol *one = &symbols->symbols[begun - 1 - back];
         if (address < one->end) {

@@ -11,7 +11,7 @@
 #include "tools/analyzer/model/search.h"
 #include "tools/analyzer/symbols/search.h"
 
-/* Beyond it a map is no map. node writes some 100,000 lines in a long run. */
+/* A longer map is ignored. node writes some 100,000 lines in a long run. */
 enum { ENTRIES_MAX = 10 * 1000 * 1000 };
 
 static bool is_ours(FILE *file, uint64_t since_ns) {
@@ -52,7 +52,7 @@ static bool line_take(struct ml_perf_map *map, char *line) {
     return true;
 }
 
-/* Code is thrown away and its place used again: the later line is the one that holds. */
+/* A runtime drops code and uses its place again: the later line is valid. */
 static int order_entries(const void *left, const void *right) {
     const struct ml_perf_entry *a = left;
     const struct ml_perf_entry *b = right;

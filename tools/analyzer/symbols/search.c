@@ -64,7 +64,7 @@ void ml_symbol_search_environment(
         .is_index = mode && strcmp(mode, "index") == 0,
         .debuginfod_cache = out_cache,
     };
-    /* Where elfutils' client keeps what it fetched. */
+    /* The folder in which elfutils' client keeps fetched files. */
     if (!cache && !home) {
         home = from_environment("HOME", "HOME");
         below = "/.cache/debuginfod_client";
@@ -135,7 +135,7 @@ static bool propose_by_id(const struct looking *looking, int length, const char 
     return hex[0] && propose(looking, false, form, length, folder, hex, hex + 2);
 }
 
-/* The next piece of a list parted by ':'; false: no more. */
+/* The next piece of a list separated by ':'. False: no more. */
 static bool piece_next(const char **list, int *out_length, const char **out_piece) {
     while (*list && **list) {
         size_t length = strcspn(*list, ":");
@@ -267,7 +267,7 @@ static bool try_binary_path(const struct looking *looking) {
     return false;
 }
 
-/* A bare command name is looked for where a shell does. */
+/* A bare command name is searched in PATH, as a shell does. */
 static bool try_recorded(const struct looking *looking, bool *out_seen) {
     const char *path = looking->wanted->path;
     const char *folders = getenv("PATH");
@@ -289,7 +289,7 @@ static bool try_recorded(const struct looking *looking, bool *out_seen) {
     return false;
 }
 
-/* While the process lives its files are there, whatever became of their names. */
+/* While the process runs its files are there, even when their names are not. */
 static bool try_process(const struct looking *looking) {
     const struct ml_symbol_search_options *options = &looking->search->options;
     const struct ml_symbol_wanted *wanted = looking->wanted;
@@ -359,7 +359,7 @@ bool ml_symbol_search_debug(
     return try_debug_files(&looking);
 }
 
-/* What tells that something of that name came, went or changed. */
+/* A number that changes when a file of that name appears, goes or changes. */
 __attribute__((format(printf, 2, 3))) static uint64_t
 hash_place(uint64_t hash, const char *format, ...) {
     char path[PATH_MAX];
@@ -389,7 +389,7 @@ uint64_t ml_symbol_search_state(
     char hex[ML_BUILD_ID_HEX_BYTES];
     uint64_t hash = 0;
 
-    /* Folders that anybody may lay anything below. */
+    /* Folders below which files may appear at any time. */
     if (options->binary_path || options->alternative_dirs || options->breakpad_dirs || !slash ||
         !ml_build_id_hex(wanted, hex)) {
         return 0;

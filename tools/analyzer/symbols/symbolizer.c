@@ -31,8 +31,8 @@ struct ml_symbol_file {
     struct ml_breakpad breakpad; /* where there is no DWARF */
     const char **out_trouble;
     struct ml_symbol_cache cache;
-    bool is_open; /* the file itself; else only what is in the cache */
-    bool is_kept; /* what is found goes into the cache */
+    bool is_open; /* the file itself; else only the cache is read */
+    bool is_kept; /* names that are found go into the cache */
 };
 
 struct ml_symbolizer {
@@ -45,10 +45,10 @@ struct ml_symbolizer {
     uint32_t map_pid;
     Dwfl_Callbacks callbacks;
     struct ml_symbol_file file;   /* the open one */
-    struct ml_symbol_texts texts; /* all that was given out */
+    struct ml_symbol_texts texts; /* all texts that were returned */
 };
 
-/* Hand on what is new of the file. */
+/* Keep the new names of the file. */
 static void file_keep(struct ml_symbol_file *file) {
     char hex[ML_BUILD_ID_HEX_BYTES];
     size_t count = 0;
@@ -104,7 +104,7 @@ static bool fetch_debug_file(
            symbolizer->fetch(hex, path, sizeof path) && try(context, path, false);
 }
 
-/* A build id shorter than this may be anybody's (-Wl,--build-id=0x1). */
+/* A shorter build id is not unique (-Wl,--build-id=0x1). */
 enum { CACHED_ID_MIN_BYTES = 16 };
 
 /* Whether the file has that build id. */
@@ -142,8 +142,7 @@ static bool try_debug_file(void *context, const char *path, bool is_module) {
     return true;
 }
 
-/* libdwfl's own ways (beside the file by .gnu_debuglink with its CRC, .debug, .build-id), then
- * ours. */
+/* First libdwfl's own search: .gnu_debuglink with its CRC, .debug, .build-id. Then ours. */
 static int find_debuginfo(
     Dwfl_Module *module,
     void **user_data,
@@ -188,7 +187,7 @@ struct ml_symbolizer *ml_symbolizer_new(const struct ml_symbolizer_options *opti
     }
     options = options ? options : &defaults;
     root = options->search.debug_root ? options->search.debug_root : "/usr/lib/debug";
-    /* libdwfl would ask the servers named there. */
+    /* libdwfl would ask the servers that it names. */
     unsetenv("DEBUGINFOD_URLS");
     symbolizer->fetch = options->fetch;
     symbolizer->cache_folder = options->cache_folder;
@@ -269,8 +268,8 @@ static bool breakpad_load(struct ml_symbol_file *file) {
     return ml_symbol_search_breakpad(file->owner->search, &file->wanted, try_breakpad, file);
 }
 
-/* Whether what is found in the open file may be found in the cache the next time, and for how long:
- * without DWARF of one piece until another file may answer, a debug file perhaps. */
+/* Whether names of the open file go into the cache, and how long they are valid. Without DWARF in
+ * one piece they are valid until the search may find another file, such as a debug file. */
 static void file_may_be_kept(struct ml_symbol_file *file) {
     const struct ml_symbolizer *symbolizer = file->owner;
     bool is_all = file->functions.dwarf && !file->functions.is_split;
@@ -323,7 +322,7 @@ static bool file_open(struct ml_symbol_file *file) {
     return true;
 }
 
-/* Whether names of the file were kept that hold. */
+/* Whether valid names of the file were kept. */
 static bool cache_open(struct ml_symbol_file *file) {
     const struct ml_symbolizer *symbolizer = file->owner;
     char hex[ML_BUILD_ID_HEX_BYTES];
@@ -334,7 +333,7 @@ static bool cache_open(struct ml_symbol_file *file) {
         !ml_build_id_hex(&file->wanted, hex)) {
         return false;
     }
-    /* Who may ask servers is after more than what was found without them. */
+    /* With servers to ask more names may be found than without. */
     if (!symbolizer->fetch) {
         state = ml_symbol_search_state(symbolizer->search, &file->wanted);
     }
@@ -458,7 +457,7 @@ static size_t file_find(
     }
     outermost = &frames[count - 1];
     symbol = ml_elf_symbols_find(&file->symbols, address);
-    /* DWARF has no linkage names for functions of a C++ file's own; the symbol table does. */
+    /* DWARF has no linkage names of a C++ file's static functions. The symbol table has. */
     if (symbol && !outermost->linkage && (!outermost->name || ml_is_mangled(symbol->name))) {
         outermost->linkage = symbol->name;
     }
@@ -475,7 +474,7 @@ static size_t file_find(
     return count;
 }
 
-/* With texts that stay when the file is closed, and are one over all files. */
+/* Store the texts, so that they outlive the file and are shared by all files. */
 static struct ml_symbol
 kept_symbol(struct ml_symbolizer *symbolizer, const struct ml_symbol *symbol) {
     return (struct ml_symbol){
@@ -502,7 +501,7 @@ size_t ml_symbol_file_find(
         }
         return count;
     }
-    /* Without memory for the rest of it, what is in the cache stays. */
+    /* Without memory the cache stays as it is. */
     if (!file->is_open && !file_open(file)) {
         return 0;
     }

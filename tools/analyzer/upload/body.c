@@ -14,7 +14,6 @@
 const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1] = {
     "report", "trace", "pprof", "pyroscope", "pyroscope-ingest", "otlp"};
 
-/* What is written: the caller's wishes, and how the way at hand goes about it. */
 static enum ml_status write_trace(const struct ml_upload *upload, FILE *out) {
     const struct ml_chrome_dump dump = {
         .stacks = upload->stacks,
@@ -35,7 +34,7 @@ static void
 put_part(const struct ml_upload *upload, FILE *out, const char *name, const char *text) {
     part_head(upload, out, name);
     fputs("\r\n\r\n", out);
-    /* A boundary cannot be in it: it is made of what nobody names his program. */
+    /* The boundary cannot be in it: no program has such a name. */
     fputs(text, out);
     fputs("\r\n", out);
 }
@@ -202,7 +201,7 @@ static enum ml_status write_pyroscope(const struct ml_upload *upload, FILE *out)
 }
 
 static enum ml_status write_ingest(const struct ml_upload *upload, FILE *out) {
-    /* alloc_* only grow: the server takes the differences; inuse_* are what they are. */
+    /* alloc_* only grow, and the server takes their differences. inuse_* are levels. */
     static const char types[] =
         "{\"alloc_objects\":{\"units\":\"objects\",\"aggregation\":\"sum\",\"cumulative\":true},"
         "\"alloc_space\":{\"units\":\"bytes\",\"aggregation\":\"sum\",\"cumulative\":true},"

@@ -9,12 +9,12 @@
 
 enum {
     BELOW_BYTES = 16 * 1024, /* Chromium's, with ML_PRUNE_KEPT_BLOCKS */
-    /* Of what the whole profile tells by stack: with room enough nothing more is looked for; with
-     * less room stacks are shortened only if whole ones tell less than this. */
-    WISHED_PERCENT = 95,
+    /* Of the live bytes that have a stack. Whole stacks aim at the first figure. With at least the
+     * second one the search ends; with less it tries shorter stacks. */
+    AIM_PERCENT = 95,
     ENOUGH_PERCENT = 92,
-    /* A function whose stacks are worth this part of everything together is told, however small
-     * each of them is: some thirty functions at most. */
+    /* A function stays whose stacks hold this part of all together, however small each of them is.
+     * So some thirty functions stay at most. */
     FUNCTION_PART = 32,
 };
 
@@ -30,18 +30,17 @@ struct way {
 
 /* The best body so far that fits. */
 struct fitting {
-    struct ml_upload upload; /* as the way at hand has it */
+    struct ml_upload upload; /* as the current way changes it */
     const struct ml_stacks_copy *whole;
     size_t stacks_before;
-    uint64_t told_bytes; /* by the whole profile */
+    uint64_t told_bytes; /* in the whole profile */
     uint64_t function_worth;
     bool fits;
     struct ml_upload_bytes body;
     struct ml_upload_cut cut;
 };
 
-/* Whether it is Chrome's trace: its readers are told of functions alone, what differs by address or
- * line is the same to them. */
+/* Whether it is Chrome's trace. Its readers see functions alone, neither addresses nor lines. */
 static bool is_chromes(enum ml_upload_form form) {
     return form == ML_UPLOAD_REPORT || form == ML_UPLOAD_TRACE;
 }
@@ -50,7 +49,7 @@ static uint64_t percent_of(uint64_t bytes, uint64_t percent) {
     return bytes / 100 * percent + bytes % 100 * percent / 100;
 }
 
-/* ---- what is told */
+/* ---- what a body has */
 
 static size_t count_stacks(const struct ml_stacks *stacks) {
     size_t count = 0;
@@ -88,9 +87,9 @@ static bool tells(const struct fitting *fitting, uint64_t percent) {
 
 /* ---- ways */
 
-/* What all ways of one length of stacks begin with: the innermost frames of the whole ones (0:
- * all), folded as far as they can be and still tell that much. *out_worth: what that takes; who
- * keeps less is worth more. The stacks are as in the copy then. */
+/* The copy that all ways with one length of stacks begin with. Its stacks have so many frames (0:
+ * all), and are pruned as far as `percent` of the live bytes keep their stack. *out_worth is the
+ * least worth for that. The stacks become those of the copy. */
 static enum ml_status begin_with(
     const struct fitting *fitting,
     uint32_t frames,
@@ -115,7 +114,7 @@ static enum ml_status begin_with(
     return status == ML_OK && !ml_stacks_copy_init(out_copy, stacks) ? ML_ENV_MEMORY : status;
 }
 
-/* Make a body in that way; if it fits and tells more than the best one, it is that. */
+/* Make a body in that way. It becomes the best one if it fits and has more bytes with a stack. */
 static enum ml_status try_way(
     struct fitting *fitting,
     const struct ml_stacks_copy *from,
@@ -149,15 +148,15 @@ static enum ml_status try_way(
     }
     if (!fitting->fits &&
         (fitting->cut.body_bytes == 0 || cut.body_bytes < fitting->cut.body_bytes)) {
-        fitting->cut = cut; /* how large it is at least */
+        fitting->cut = cut; /* the smallest so far */
     }
     free(body.bytes);
     return status;
 }
 
-/* The least worth for a byte of body that fits, by halves. The scale is the same for every room,
- * and `milder_worth` its end: with more room never less is kept. *out_step: of the scale; 0: all
- * fits, or nothing. */
+/* The smallest least worth that fits, by binary search from `milder_worth` up. The scale does not
+ * depend on the limit, so a larger limit never keeps less. *out_step is on that scale; 0: all fits,
+ * or nothing. */
 static enum ml_status fill_by_worth(
     struct fitting *fitting,
     const struct ml_stacks_copy *from,
@@ -188,8 +187,8 @@ static enum ml_status fill_by_worth(
     return status;
 }
 
-/* Fill the room with what is worth most, and what is left of it with some of those that all
- * together have none: stacks that are worth the same are many in some programs. */
+/* Fill the room with the stacks of most worth. Some programs have many stacks of equal worth, which
+ * do not fit together: some of them fill what is left. */
 static enum ml_status fill_room(
     struct fitting *fitting,
     const struct ml_stacks_copy *from,
@@ -212,7 +211,7 @@ static enum ml_status fill_room(
     for (size_t i = 0; i < fitting->upload.stacks->processes_count; i++) {
         count += from->counts[i + 1];
     }
-    /* So many do not fit. */
+    /* `count` does not fit. */
     while (status == ML_OK && count - fitting_count > 1) {
         bool fits = false;
         way.rule.margin_count = fitting_count + (count - fitting_count) / 2;
@@ -223,8 +222,8 @@ static enum ml_status fill_room(
     return status;
 }
 
-/* As many stacks of that way as are wished, or as there is room for. Of whole stacks those that
- * Chromium would send are wished, too, which `from` may not have. */
+/* Take the stacks that the way aims at, or as many as fit. Whole stacks aim at those that Chromium
+ * would send, too. `from` may lack these. */
 static enum ml_status
 fill(struct fitting *fitting, const struct ml_stacks_copy *from, struct way *way, double worth) {
     const bool is_whole = way->frames == 0;
@@ -240,13 +239,14 @@ fill(struct fitting *fitting, const struct ml_stacks_copy *from, struct way *way
     return status == ML_OK && !fits ? fill_room(fitting, from, way, worth) : status;
 }
 
-/* All ways of one length of stacks: each process apart, or those with sums alone as one. */
+/* All ways with one length of stacks: first each process by itself, then those that have only sums
+ * merged into one. */
 static enum ml_status fill_with_length(struct fitting *fitting, uint32_t frames) {
     struct way way = {.frames = frames};
     struct ml_stacks_copy from = {0};
     double worth = 0;
     enum ml_status status =
-        begin_with(fitting, frames, frames == 0 ? WISHED_PERCENT : ENOUGH_PERCENT, &from, &worth);
+        begin_with(fitting, frames, frames == 0 ? AIM_PERCENT : ENOUGH_PERCENT, &from, &worth);
 
     if (status == ML_OK) {
         status = fill(fitting, &from, &way, worth);
@@ -260,8 +260,8 @@ static enum ml_status fill_with_length(struct fitting *fitting, uint32_t frames)
     return status;
 }
 
-/* Whole stacks first. If what fits of them is not enough, shorter ones, as long as may be; if there
- * is no room for enough of any length, what tells most. */
+/* Try whole stacks first, then shorter ones until enough fits. If no length has room for enough,
+ * the best body is taken. */
 static enum ml_status fit(struct fitting *fitting) {
     enum ml_status status = ML_OK;
 
@@ -293,7 +293,7 @@ ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut 
 
     *out_cut = (struct ml_upload_cut){0};
     if (is_chromes(upload->form) && !upload->keeps_small) {
-        upload->stacks->tree.count = 0; /* it tells of processes alone */
+        upload->stacks->tree.count = 0; /* this form has only the processes */
         status = ml_stacks_merge_functions(upload->stacks);
     }
     if (status != ML_OK || !ml_stacks_copy_init(&whole, upload->stacks)) {

@@ -5,8 +5,8 @@
 #include "ipc/wire/event.h"
 
 enum {
-    NAME_MAX_BYTES = 48, /* longer ones are sentences, or hold data */
-    DIGITS_KEPT = 2      /* "worker-12" says which kind; longer numbers are ids of something */
+    NAME_MAX_BYTES = 48, /* longer ones are sentences or contain data */
+    DIGITS_KEPT = 2      /* "worker-12" names a kind; longer numbers are ids */
 };
 
 static bool cut_path(struct ml_profile_text *path, size_t *count) {
@@ -94,7 +94,7 @@ static bool cut_process(
 ) {
     bool done = true;
 
-    /* Its program's name, where nothing else says which one it was. */
+    /* The program's name, where nothing else tells which program it was. */
     if (process->exe_path.count_bytes == 0 && process->arguments_count > 0) {
         process->exe_path = process->arguments[0];
     }
@@ -112,7 +112,7 @@ static bool cut_process(
     return done;
 }
 
-/* Words of our own, which name processes, signals and paths. */
+/* memlog's own words, which have names of processes, signals and paths in them. */
 static void cut_words(struct ml_profile *profile, struct ml_redacted *redacted) {
     const struct ml_profile_text none = {.bytes = ""};
 
@@ -121,7 +121,7 @@ static void cut_words(struct ml_profile *profile, struct ml_redacted *redacted) 
         (void)cut_path(&profile->not_profiled[i].path, &redacted->paths);
         profile->not_profiled[i].reason = none;
     }
-    /* The reason names a process by a name that it gave itself; the kind stays. */
+    /* The reason has a name that a process gave itself. The kind stays. */
     profile->trigger.reason = none;
 }
 
