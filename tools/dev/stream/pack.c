@@ -111,24 +111,11 @@ static enum ml_status add_record(struct ml_stream_packer *packer, const char *li
     return ML_OK;
 }
 
-/* Hexadecimal, blanks between bytes allowed, into scratch. */
 static enum ml_status parse_hex(struct ml_stream_packer *packer, const char *text) {
     packer->scratch.used_bytes = 0;
-    while (*text != 0) {
-        char digits[3] = {text[0], text[0] == ' ' ? 0 : text[1], 0};
-        char *end = NULL;
-        if (text[0] == ' ') {
-            text++;
-            continue;
-        }
-        const unsigned long byte = strtoul(digits, &end, 16);
-        if (end != digits + 2 || packer->scratch.used_bytes == ML_FRAME_MAX_BYTES) {
-            return wrong(packer, ML_PEER_FORM, "bytes are pairs of hexadecimal digits");
-        }
-        packer->scratch.bytes[packer->scratch.used_bytes++] = (uint8_t)byte;
-        text += 2;
-    }
-    return ML_OK;
+    return ml_stream_text_bytes(text, strlen(text), &packer->scratch)
+               ? ML_OK
+               : wrong(packer, ML_PEER_FORM, "bytes are pairs of hexadecimal digits");
 }
 
 static enum ml_status add_bytes(struct ml_stream_packer *packer, const char *text) {

@@ -195,10 +195,14 @@ static int parse_number(const char *text, size_t length, enum form form, uint64_
     return errno == 0 && *end == 0;
 }
 
+static int is_word(const char *word, const char *text, size_t length) {
+    return strlen(word) == length && strncmp(word, text, length) == 0;
+}
+
 static int
 parse_word(const char *text, size_t length, const char *const *words, uint64_t *out_value) {
     for (uint64_t i = 0; words[i] != NULL; i++) {
-        if (strlen(words[i]) == length && strncmp(words[i], text, length) == 0) {
+        if (is_word(words[i], text, length)) {
             *out_value = i;
             return 1;
         }
@@ -227,12 +231,9 @@ static int hex_pair(const char *text) {
     return low < 0 ? -1 : high * 16 + low;
 }
 
-static int parse_bytes(const char *text, size_t length, struct ml_stream_scratch *scratch) {
-    if (length % 2 != 0) {
-        return 0;
-    }
-    for (size_t i = 0; i < length; i += 2) {
-        if (!add_byte(scratch, hex_pair(text + i))) {
+int ml_stream_text_bytes(const char *text, size_t length, struct ml_stream_scratch *scratch) {
+    for (size_t i = 0; i < length; i += text[i] == ' ' ? 1 : 2) {
+        if (text[i] != ' ' && (i + 1 == length || !add_byte(scratch, hex_pair(text + i)))) {
             return 0;
         }
     }
@@ -283,7 +284,7 @@ static int parse_value(
     }
     const uint8_t *bytes = scratch->bytes + scratch->used_bytes;
     if (field->form == FORM_TEXT ? *text != '"' || !parse_text(text + 1, scratch, out_end)
-                                 : !parse_bytes(text, length, scratch)) {
+                                 : !ml_stream_text_bytes(text, length, scratch)) {
         return 0;
     }
     const uint32_t count = (uint32_t)(scratch->bytes + scratch->used_bytes - bytes);
@@ -294,8 +295,7 @@ static int parse_value(
 
 static const struct field *find_field(const struct kind *kind, const char *name, size_t length) {
     for (size_t i = 0; i < kind->count; i++) {
-        if (strlen(kind->fields[i].name) == length &&
-            strncmp(kind->fields[i].name, name, length) == 0) {
+        if (is_word(kind->fields[i].name, name, length)) {
             return &kind->fields[i];
         }
     }
@@ -340,8 +340,7 @@ enum ml_status ml_stream_text_parse(
     const size_t length = strcspn(line, " ");
     const struct kind *kind = NULL;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        const char *name = ml_event_kind_name(kinds[i].kind);
-        if (strlen(name) == length && strncmp(name, line, length) == 0) {
+        if (is_word(ml_event_kind_name(kinds[i].kind), line, length)) {
             kind = &kinds[i];
         }
     }

@@ -37,6 +37,10 @@ ML_NODISCARD enum ml_status ml_stream_text_parse(
 /* Write the line, NUL-terminated, without newline. `line` has ML_STREAM_LINE_MAX_BYTES. */
 void ml_stream_text_format(const struct ml_event *event, char *line);
 
+/* Add bytes in hexadecimal to the scratch; blanks may stand between them. False: they are no pairs
+ * of digits, or too many. */
+int ml_stream_text_bytes(const char *text, size_t length, struct ml_stream_scratch *scratch);
+
 /* One "name=value" of a directive. False if `line` has no such name; *out_value is then as before.
  */
 int ml_stream_text_number(const char *line, const char *name, uint64_t *out_value);
