@@ -27,7 +27,7 @@ static char folder[PATH_MAX - ML_BUILD_ID_HEX_BYTES - 32]; /* "": none */
 /* A file of ours. */
 struct kept {
     char *name;
-    struct timespec written;
+    int64_t written_ns;
     uint64_t bytes;
 };
 
@@ -82,10 +82,7 @@ static int order_kept(const void *left, const void *right) {
     const struct kept *a = left;
     const struct kept *b = right;
 
-    if (a->written.tv_sec != b->written.tv_sec) {
-        return (a->written.tv_sec > b->written.tv_sec) - (a->written.tv_sec < b->written.tv_sec);
-    }
-    return (a->written.tv_nsec > b->written.tv_nsec) - (a->written.tv_nsec < b->written.tv_nsec);
+    return (a->written_ns > b->written_ns) - (a->written_ns < b->written_ns);
 }
 
 /* Every file of ours, also those that dead writers left. */
@@ -107,7 +104,7 @@ static size_t list_kept(int folder_fd, struct kept **out_kept, uint64_t *out_byt
         }
         (*out_kept)[count++] = (struct kept){
             .name = strdup(entry->d_name),
-            .written = status.st_mtim,
+            .written_ns = status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec,
             .bytes = (uint64_t)status.st_size,
         };
         *out_bytes += (uint64_t)status.st_size;
