@@ -93,6 +93,10 @@ enum ml_status ml_live_map_reserve_wide(struct ml_live_map *map) {
     return ML_OK;
 }
 
+uint64_t ml_live_wide_key(const struct ml_live_map *map, uint64_t rest) {
+    return map->wide[unpack_index(rest)].key;
+}
+
 struct ml_live_block ml_live_unpack(const struct ml_live_map *map, uint64_t rest) {
     if (ml_live_is_wide(rest)) {
         const struct ml_live_wide *wide = &map->wide[unpack_index(rest)];

@@ -286,6 +286,14 @@ bool ml_live_map_remove(
  * each round. */
 void ml_live_map_trim(struct ml_live_map *map);
 
+/* Show every block, in no order: its address, heap and what stands behind them; until `show`
+ * answers false. The map must not change meanwhile, unless `show` then ends the walk. */
+void ml_live_map_walk(
+    const struct ml_live_map *map,
+    bool (*show)(void *context, uint64_t address, unsigned heap, const struct ml_live_block *block),
+    void *context
+);
+
 /* ---- the usual cases, in line */
 
 /* Whether ml_live_map_put_fast may be called. */

@@ -14,6 +14,9 @@
 /* The block that a slot describes. */
 struct ml_live_block ml_live_unpack(const struct ml_live_map *map, uint64_t rest);
 
+/* The key of the block that a wide slot describes. */
+uint64_t ml_live_wide_key(const struct ml_live_map *map, uint64_t rest);
+
 static inline bool ml_live_is_wide(uint64_t rest) {
     return (rest >> ML_LIVE_WIDE_BIT & 1) != 0;
 }

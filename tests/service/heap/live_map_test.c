@@ -97,6 +97,35 @@ static void change_one(uint32_t removes) {
     }
 }
 
+/* What a walk has shown. */
+static uint32_t shown[KEYS];
+static size_t shown_count;
+
+static bool
+note_shown(void *context, uint64_t address, unsigned heap, const struct ml_live_block *block) {
+    (void)context;
+    shown_count++;
+    for (uint32_t i = (uint32_t)(address / 16) - 1; i < KEYS; i += KEYS) {
+        ck_assert_uint_eq(ml_live_key(address, heap), key_of(i));
+        ck_assert(model_live[i]);
+        ck_assert_uint_eq(block->size_bytes, model[i].size_bytes);
+        ck_assert_uint_eq(block->weight_bytes, model[i].weight_bytes);
+        ck_assert_uint_eq(block->cell, model[i].cell);
+        shown[i]++;
+    }
+    return true;
+}
+
+static void check_walk(void) {
+    memset(shown, 0, sizeof(shown));
+    shown_count = 0;
+    ml_live_map_walk(&map, note_shown, NULL);
+    ck_assert_uint_eq(shown_count, map.count);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        ck_assert_uint_eq(shown[i], model_live[i] ? 1 : 0);
+    }
+}
+
 START_TEST(agrees_with_a_plain_table_over_random_puts_and_removes) {
     memset(model_live, 0, sizeof(model_live));
     for (int i = 0; i < 200000; i++) {
@@ -106,6 +135,7 @@ START_TEST(agrees_with_a_plain_table_over_random_puts_and_removes) {
             ck_assert(ml_live_map_check(&map));
             trim();
             ck_assert(ml_live_map_check(&map));
+            check_walk();
         }
     }
 }
@@ -138,6 +168,9 @@ START_TEST(agrees_with_a_plain_table_while_growth_begins_and_turns_at_any_moment
             map.count_max = map.few_count * 103 / 30;
         }
         ck_assert(i % 16 != 0 || ml_live_map_check(&map));
+        if (i % 256 == 0) {
+            check_walk();
+        }
     }
     for (uint32_t i = 0; i < KEYS; i++) {
         remove_as_the_model(i);
@@ -147,6 +180,32 @@ START_TEST(agrees_with_a_plain_table_while_growth_begins_and_turns_at_any_moment
     ck_assert_uint_gt(grown, 5);
     ck_assert_uint_gt(changes[ML_LIVE_GROWING], 50);
     ck_assert_uint_gt(changes[ML_LIVE_SHRINKING], 0);
+}
+END_TEST
+
+static bool
+note_weight(void *context, uint64_t address, unsigned heap, const struct ml_live_block *block) {
+    ck_assert_uint_eq(block->weight_bytes, (address ^ address >> 20 ^ heap) % 100000);
+    return ++*(size_t *)context != 100;
+}
+
+START_TEST(a_walk_tells_any_address_below_2_to_the_48) {
+    enum { BLOCKS = 20000 };
+    size_t count = 0;
+    for (int i = 0; i < BLOCKS; i++) {
+        const uint64_t address = (((uint64_t)pick(1U << 24) << 24 | pick(1U << 24)) | 8) & ~7ULL;
+        const unsigned heap = pick(256);
+        struct ml_live_block out;
+        const struct ml_live_block block = {
+            .weight_bytes = (address ^ address >> 20 ^ heap) % 100000, .weight_blocks = 1};
+        const uint64_t key = ml_live_key(address, heap);
+        ck_assert_int_eq(ml_live_map_reserve(&map, 1), ML_OK);
+        (void)ml_live_map_put(&map, key, ml_live_map_hash(&map, key), &block, &out);
+    }
+    ml_live_map_walk(&map, note_weight, &count);
+    ck_assert_uint_eq(count, 100); /* and there it was told to end */
+    ml_live_map_walk(&map, note_weight, &count);
+    ck_assert_uint_eq(count, 100 + map.count);
 }
 END_TEST
 
@@ -332,6 +391,7 @@ int main(void) {
     tcase_add_loop_test(
         tcase, agrees_with_a_plain_table_while_growth_begins_and_turns_at_any_moment, 0, 20
     );
+    tcase_add_test(tcase, a_walk_tells_any_address_below_2_to_the_48);
     tcase_add_test(tcase, one_step_of_growing_or_shrinking_moves_a_bounded_number_of_blocks);
     tcase_add_test(tcase, growing_that_runs_out_of_memory_half_way_goes_on_when_there_is_some);
     tcase_add_test(tcase, memory_comes_back_when_few_blocks_are_left);
