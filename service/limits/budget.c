@@ -55,6 +55,14 @@ static bool take(struct ml_budget *budget, size_t count_bytes) {
     return true;
 }
 
+bool ml_budget_count_in(struct ml_budget *budget, size_t count_bytes) {
+    return take(budget, count_bytes);
+}
+
+void ml_budget_count_out(struct ml_budget *budget, size_t count_bytes) {
+    put_back(budget, count_bytes);
+}
+
 /* What was counted in, or nothing if there is no block of it. */
 static void *taken(struct ml_budget *budget, void *block, size_t count_bytes) {
     if (block == NULL) {

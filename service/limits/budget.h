@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ipc/wire/ml_status.h"
+
 struct ml_budget {
     _Atomic uint64_t used_bytes; /* relaxed: a sum, and nothing is told by it */
     uint64_t max_bytes;          /* set once before use; UINT64_MAX: no bound */
@@ -66,6 +68,10 @@ void *ml_budget_shrink_table(
     struct ml_budget *budget, void *take_table, size_t old_bytes, size_t new_bytes
 );
 void ml_budget_free_table(struct ml_budget *budget, void *take_table, size_t count_bytes);
+
+/* Count in what came from elsewhere; false: refused. It is counted out with the same size. */
+ML_NODISCARD bool ml_budget_count_in(struct ml_budget *budget, size_t count_bytes);
+void ml_budget_count_out(struct ml_budget *budget, size_t count_bytes);
 
 /* Give back; NULL is allowed. */
 void ml_budget_free(struct ml_budget *budget, void *take_block, size_t count_bytes);
