@@ -39,4 +39,12 @@ ML_NODISCARD enum ml_status ml_answer_observe(
     const struct memlog_service_observation *observation
 );
 
+/* Keep what the host saw of a process, and lay its live blocks over it: if they are `known` up to
+ * that moment, else nothing is laid. Pipes are emptied meanwhile. */
+void ml_answer_show(
+    const struct ml_answer_scene *scene,
+    const struct memlog_service_show_process_request *request,
+    bool known
+);
+
 #endif

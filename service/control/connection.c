@@ -377,14 +377,7 @@ static void on_show_process(
     const struct ml_call *call,
     const struct memlog_service_show_process_request *request
 ) {
-    (void)call;
-    struct ml_connection *connection = context;
-    /* Unknown: as in on_update_process. */
-    struct ml_client *client = ml_session_find(connection->session, request->view.id);
-    struct ml_host_view *view = client != NULL ? ml_host_view_of(request) : NULL;
-    if (view != NULL) {
-        ml_client_show(client, view);
-    }
+    (void)take_on(context, call, &memlog_service_show_process_request_type, request);
 }
 
 static const struct memlog_service_service_handlers handlers = {

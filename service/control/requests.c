@@ -61,11 +61,37 @@ static uint32_t deadline_ms_of(uint32_t method, const void *message) {
 static uint64_t
 target_ticks_of(const struct ml_requests *requests, uint32_t method, const void *message) {
     const uint64_t now = ml_clock_ticks(requests->options.clock);
+    if (method == MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS) {
+        const uint64_t seen =
+            ((const struct memlog_service_show_process_request *)message)->view.ticks;
+        return seen < now ? seen : now;
+    }
     if (method != MEMLOG_SERVICE_SERVICE_METHOD_DUMP) {
         return now;
     }
     const uint64_t wanted = ((const struct memlog_service_dump_request *)message)->order.now.ticks;
     return wanted < now ? wanted : now; /* a later moment would only delay the answer */
+}
+
+static bool is_view(const struct request *request) {
+    return request->call.method == MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS;
+}
+
+/* A newer view of the same process takes its place. */
+static void
+drop_view(struct ml_requests *requests, const struct memlog_service_show_process_request *newer) {
+    for (struct request **at = &requests->first; *at != NULL; at = &(*at)->next) {
+        struct request *request = *at;
+        const struct memlog_service_show_process_request *view = request->message;
+        if (is_view(request) && view->view.id == newer->view.id) {
+            *at = request->next;
+            if (requests->last == &request->next) {
+                requests->last = at;
+            }
+            free_request(request);
+            return;
+        }
+    }
 }
 
 enum ml_status ml_requests_add(
@@ -74,7 +100,11 @@ enum ml_status ml_requests_add(
     const struct ml_message_type *type,
     const void *message
 ) {
-    if (requests->count >= REQUESTS_MAX) {
+    /* Views are one a process: as many as there are processes may wait. */
+    const bool is_shown = call->method == MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS;
+    if (is_shown) {
+        drop_view(requests, message);
+    } else if (requests->count >= REQUESTS_MAX) {
         return ML_PEER_LIMIT;
     }
     struct request *request = calloc(1, sizeof(*request));
@@ -92,7 +122,7 @@ enum ml_status ml_requests_add(
       .message = copy};
     *requests->last = request;
     requests->last = &request->next;
-    requests->count++;
+    requests->count += is_shown ? 0 : 1;
     return ML_OK;
 }
 
@@ -118,6 +148,9 @@ static enum ml_status answer(
         const struct memlog_service_observe_request *observe = request->message;
         return ml_answer_observe(&scene, &request->call, &observe->observation);
     }
+    case MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS:
+        ml_answer_show(&scene, request->message, known);
+        return ML_OK;
     default: {
         const struct memlog_service_drain_reply reply = {.complete = known};
         return memlog_service_drain_answer(&request->call, &reply);
@@ -143,7 +176,7 @@ void ml_requests_serve(
             continue;
         }
         *at = request->next;
-        requests->count--;
+        requests->count -= is_view(request) ? 0 : 1;
         /* An error means that the host is gone or will be. The loop sees its end. */
         const enum ml_status status = answer(requests, request, readers, known);
         if (ml_status_family(status) == ML_FAMILY_BUG) {

@@ -3,6 +3,7 @@
 #include "ipc/trace/crc32.h"
 #include "ipc/trace/tables.h"
 #include "service/dump/standard.h"
+#include "service/snapshot/host_view.h"
 
 /* To be raised when readers of the version before would misread. */
 enum { EXACT_VERSION = 1 };
@@ -204,6 +205,14 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .coverage_private_bytes = process->coverage_private_bytes,
         .unseen = ml_dump_text(&process->unseen),
     };
+    if (process->view != NULL) {
+        const struct ml_overlay *overlay = &process->view->overlay;
+        head.regions_count = process->view->message->view.regions.count;
+        head.regions_boottime_ns = process->view->message->view.boottime_ns;
+        head.heap_was_laid = overlay->heaps != NULL;
+        head.heap_is_estimated = overlay->is_estimated;
+        head.heap_elsewhere_bytes = overlay->elsewhere_bytes;
+    }
     for (uint32_t i = 0; i < process->sampling.count; i++) {
         head.sampling_ticks[i] = process->sampling.changes[i].ticks;
         head.sampling_intervals[i] = process->sampling.changes[i].interval_bytes;
@@ -341,6 +350,47 @@ static void put_modules(struct ml_dump_packet *packet, const struct ml_snapshot_
     }
 }
 
+static void put_regions(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
+    static const struct ml_region_heap no_heap = {0};
+    const struct ml_overlay *overlay = &process->view->overlay;
+    const struct memlog_service_process_view *view = &process->view->message->view;
+    for (uint32_t i = 0; i < view->regions.count; i++) {
+        const struct memlog_service_memory_region *region = &view->regions.items[i];
+        const struct ml_region_heap *heap = overlay->heaps != NULL ? &overlay->heaps[i] : &no_heap;
+        ml_trace_MemlogRegion message = {
+            .start = region->start,
+            .end = region->end,
+            .permissions = region->permissions,
+            .offset = region->offset,
+            .device = region->device,
+            .inode = region->inode,
+            .name = ml_dump_text(&region->name),
+            .size_kb = region->size_kb,
+            .resident_kb = region->resident_kb,
+            .proportional_kb = region->proportional_kb,
+            .private_clean_kb = region->private_clean_kb,
+            .private_dirty_kb = region->private_dirty_kb,
+            .shared_clean_kb = region->shared_clean_kb,
+            .shared_dirty_kb = region->shared_dirty_kb,
+            .anonymous_kb = region->anonymous_kb,
+            .swap_kb = region->swap_kb,
+            .heap_blocks = heap->blocks,
+            .heap_requested_bytes = heap->requested_bytes,
+            .heap_private_bytes = heap->bytes.private,
+            .heap_shared_bytes = heap->bytes.shared,
+            .heap_pages_private_bytes = heap->pages.private,
+            .heap_pages_shared_bytes = heap->pages.shared,
+        };
+        begin_table(packet, process->id);
+        while (!ml_dump_packet_put(
+            packet, ml_trace_MemlogTable_regions_tag, ml_trace_MemlogRegion_fields, &message
+        )) {
+            send_table(packet);
+            begin_table(packet, process->id);
+        }
+    }
+}
+
 static bool encode_rows(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
     const struct rows *rows = *arg;
     pb_ostream_t columns = pb_ostream_from_buffer(rows->wire, ML_DUMP_PACKET_MAX_BYTES);
@@ -415,6 +465,9 @@ void ml_dump_exact_tables(
         process->strings_count
     );
     put_modules(packet, process);
+    if (process->view != NULL) {
+        put_regions(packet, process);
+    }
     if (!ml_dump_packet_is_empty(packet)) {
         send_table(packet);
     }

@@ -29,6 +29,8 @@ enum {
 struct ml_client;
 struct memlog_service_allocator_facts;
 struct memlog_service_process_facts;
+struct ml_rest;
+struct ml_host_view;
 
 /* What the host said of a client when it added it. */
 struct ml_client_setup {
@@ -138,8 +140,16 @@ void ml_client_allocator(
  * applied: then the heap as it is now. */
 void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_bytes);
 
+/* Lay the client's live blocks over what the host saw of it, if all of them are known. Meanwhile
+ * the session holds still, and `rest` may feed clients as it may in ml_session_copy_tables. NULL:
+ * no rest. */
+void ml_client_lay(struct ml_client *client, struct ml_host_view *view, const struct ml_rest *rest);
+
 /* What the host saw of it, for dumps alone. It replaces an earlier view. */
 void ml_client_show(struct ml_client *client, struct ml_host_view *take_view);
+
+/* Forget what was seen. */
+void ml_client_show_nothing(struct ml_client *client);
 
 /* ML_OK, or why the client is lost. */
 enum ml_status ml_client_status(const struct ml_client *client);

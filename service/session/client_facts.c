@@ -85,11 +85,6 @@ void ml_client_allocator(
     );
 }
 
-void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
-    ml_host_view_free(client->view);
-    client->view = take_view;
-}
-
 void ml_client_trouble(struct ml_client *client, const char *reason) {
     if (client->trouble[0] == 0) {
         (void)snprintf(client->trouble, sizeof(client->trouble), "%s", reason);

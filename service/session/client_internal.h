@@ -51,8 +51,9 @@ struct ml_client {
     uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
     struct ml_coverage coverage;
-    uint64_t read_ticks;       /* of the latest reading; 0: none yet */
-    struct ml_host_view *view; /* NULL: none yet */
+    uint64_t read_ticks;               /* of the latest reading; 0: none yet */
+    struct ml_host_view *view;         /* the latest; NULL: none yet */
+    struct ml_host_view *largest_view; /* the one with most private memory */
     char trouble[ML_TROUBLE_MAX_BYTES];
 
     enum ml_client_phase phase;

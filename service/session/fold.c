@@ -133,7 +133,7 @@ static void widen(struct ml_client *entry, const struct ml_client *client) {
 
 /* An ended process becomes an entry that stands for itself. */
 static enum ml_status make_entry(struct ml_client *client) {
-    ml_client_show(client, NULL); /* one of many has no view */
+    ml_client_show_nothing(client); /* one of many has no view */
     struct ml_budget *budget = &client->session->budget;
     struct ml_fold *fold = ml_budget_new(budget, sizeof(*fold));
     if (fold == NULL) {

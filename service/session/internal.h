@@ -101,6 +101,11 @@ void ml_notes_fini(struct ml_notes *notes, struct ml_budget *budget);
  * below a block in use. */
 void ml_session_give_back(struct ml_session *session, bool finished);
 
+/* From here on nothing is applied: what is fed waits. Then what came meanwhile and cannot wait any
+ * longer is applied. */
+void ml_session_hold(struct ml_session *session);
+void ml_session_release(struct ml_session *session);
+
 /* Apply the ended clients to their last event, in any order. */
 void ml_session_flush_ended(struct ml_session *session);
 

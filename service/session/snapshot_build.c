@@ -102,7 +102,8 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->resident_bytes = client->resident_bytes;
     process->sampling = client->sampling;
     process->stream_ended = client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK;
-    process->view = ml_host_view_keep(client->view);
+    process->view =
+        ml_host_view_keep(client->phase == ML_CLIENT_RUNNING ? client->view : client->largest_view);
     process->start = setup->start;
     if (client->phase != ML_CLIENT_RUNNING) {
         process->state = client->end.state;
@@ -145,12 +146,12 @@ static bool wanted(const struct ml_client *client, const uint32_t *ids, size_t i
     return ids_count == 0;
 }
 
-static void hold(struct ml_session *session) {
+void ml_session_hold(struct ml_session *session) {
     session->held = true;
 }
 
 /* Events that came meanwhile and cannot wait are applied. */
-static void release(struct ml_session *session) {
+void ml_session_release(struct ml_session *session) {
     session->held = false;
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
@@ -204,7 +205,7 @@ enum ml_status ml_session_begin_snapshot(
         ml_snapshot_free(snapshot);
         return ML_ENV_MEMORY;
     }
-    hold(session);
+    ml_session_hold(session);
     *out_snapshot = snapshot;
     return ML_OK;
 }
@@ -218,7 +219,7 @@ enum ml_status ml_session_copy_tables(
         const struct ml_client *client = ml_session_find(session, process->id);
         copied = ml_snapshot_copy_tables(client, snapshot->order.content, process, rest);
     }
-    release(session);
+    ml_session_release(session);
     return copied ? ML_OK : ML_ENV_MEMORY;
 }
 

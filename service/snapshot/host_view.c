@@ -4,6 +4,22 @@
 
 #include "ipc/channel/channel.h"
 
+static void measure(struct ml_host_view *view) {
+    const struct memlog_service_process_view *seen = &view->message->view;
+    view->bytes = sizeof(*view) + sizeof(*view->message) +
+                  seen->threads.count * sizeof(*seen->threads.items) +
+                  seen->regions.count * sizeof(*seen->regions.items) +
+                  seen->pages.count * sizeof(*seen->pages.items);
+    for (uint32_t i = 0; i < seen->threads.count; i++) {
+        view->bytes += seen->threads.items[i].name.count_bytes;
+    }
+    for (uint32_t i = 0; i < seen->regions.count; i++) {
+        const struct memlog_service_memory_region *region = &seen->regions.items[i];
+        view->bytes += region->name.count_bytes;
+        view->private_kb += region->private_clean_kb + region->private_dirty_kb + region->swap_kb;
+    }
+}
+
 struct ml_host_view *ml_host_view_of(const struct memlog_service_show_process_request *message) {
     struct ml_host_view *view = malloc(sizeof(*view));
     void *copy = ml_message_copy(&memlog_service_show_process_request_type, message);
@@ -13,6 +29,7 @@ struct ml_host_view *ml_host_view_of(const struct memlog_service_show_process_re
         return NULL;
     }
     *view = (struct ml_host_view){.references = 1, .message = copy};
+    measure(view);
     return view;
 }
 
@@ -25,6 +42,7 @@ struct ml_host_view *ml_host_view_keep(struct ml_host_view *view) {
 
 void ml_host_view_free(struct ml_host_view *take_view) {
     if (take_view != NULL && --take_view->references == 0) {
+        ml_overlay_fini(&take_view->overlay);
         free(take_view->message);
         free(take_view);
     }

@@ -1,18 +1,22 @@
-/* What the host saw of a process, for dumps alone: its threads, and its memory by mapping. Room:
- * service. Context: one thread.
+/* What the host saw of a process, for a dump alone: its threads, what its memory is, and how much
+ * of that its live blocks hold. Room: service. Context: one thread.
  *
- * One rule: a view never changes. Whoever keeps it holds a reference, and a newer view takes its
- * place. */
+ * One rule: once a client has it, it never changes. Whoever keeps it holds a reference, and a newer
+ * one takes its place. */
 #ifndef MEMLOG_SERVICE_SNAPSHOT_HOST_VIEW_H
 #define MEMLOG_SERVICE_SNAPSHOT_HOST_VIEW_H
 
 #include <stdint.h>
 
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
+#include "service/memory/overlay.h"
 
 struct ml_host_view {
     uint32_t references;
     struct memlog_service_show_process_request *message; /* a copy; the view's */
+    uint64_t bytes;                                      /* that it takes, without the overlay's */
+    uint64_t private_kb;       /* of all its mappings, and what is swapped out */
+    struct ml_overlay overlay; /* live blocks over its pages; without heaps: none were laid */
 };
 
 /* A copy of the message, with one reference. NULL: no memory. */

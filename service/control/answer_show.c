@@ -1,0 +1,26 @@
+#include "service/control/answer.h"
+#include "service/session/client.h"
+#include "service/session/session.h"
+#include "service/session/snapshot_build.h"
+#include "service/snapshot/host_view.h"
+
+static void empty_pipes(void *context) {
+    ml_readers_empty(context);
+}
+
+void ml_answer_show(
+    const struct ml_answer_scene *scene,
+    const struct memlog_service_show_process_request *request,
+    bool known
+) {
+    /* It may have been given up since. */
+    struct ml_client *client = ml_session_find(scene->session, request->view.id);
+    struct ml_host_view *view = client != NULL ? ml_host_view_of(request) : NULL;
+    const struct ml_rest rest = {.take = empty_pipes, .context = scene->readers};
+    if (view != NULL && known) {
+        ml_client_lay(client, view, &rest);
+    }
+    if (view != NULL) {
+        ml_client_show(client, view);
+    }
+}

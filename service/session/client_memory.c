@@ -1,0 +1,89 @@
+/* What the host saw of a client's memory, and the client's live blocks laid over it.
+ *
+ * Blocks are laid as soon as they are known up to the moment of the view. What is allocated between
+ * the reading of the pages and the laying is the uncertainty of the figures. */
+#include "service/session/internal.h"
+#include "service/session/session.h"
+#include "service/session/snapshot_build.h"
+
+/* Blocks laid between two rests: some 100 us. */
+enum { BLOCKS_A_REST = 1024 };
+
+struct laying {
+    struct ml_client *client;
+    struct ml_overlay *overlay;
+    const struct ml_rest *rest; /* NULL: none */
+    uint32_t blocks;
+    bool has_failed;
+};
+
+static bool
+lay_block(void *context, uint64_t address, unsigned heap, const struct ml_live_block *block) {
+    struct laying *laying = context;
+    /* The blocks of any other heap lie in blocks of malloc's. */
+    if (heap == 0 && !ml_overlay_add(laying->overlay, address, block->size_bytes)) {
+        laying->has_failed = true;
+        return false;
+    }
+    if (laying->rest != NULL && ++laying->blocks % BLOCKS_A_REST == 0) {
+        laying->rest->take(laying->rest->context);
+    }
+    return laying->client->lost == ML_OK; /* else its blocks may be gone */
+}
+
+/* Of a sampled client only some blocks are known. */
+static bool has_all_blocks(const struct ml_client *client) {
+    return client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK && !client->sampled &&
+           !client->tracker.totals_only && client->leaving == ML_LEAVING_NOT;
+}
+
+void ml_client_lay(
+    struct ml_client *client, struct ml_host_view *view, const struct ml_rest *rest
+) {
+    struct laying laying = {.client = client, .overlay = &view->overlay, .rest = rest};
+    if (!has_all_blocks(client) || ml_overlay_init(&view->overlay, &view->message->view) != ML_OK) {
+        return;
+    }
+    ml_session_hold(client->session);
+    ml_live_map_walk(&client->tracker.live, lay_block, &laying);
+    ml_session_release(client->session);
+    ml_overlay_end(&view->overlay);
+    if (laying.has_failed || client->lost != ML_OK) {
+        ml_overlay_fini(&view->overlay);
+    }
+}
+
+static void drop(struct ml_client *client, struct ml_host_view **view) {
+    if (*view != NULL) {
+        ml_budget_count_out(&client->budget, (*view)->bytes);
+        ml_host_view_free(*view);
+        *view = NULL;
+    }
+}
+
+/* What finds no room is not kept: the heap's own figures are worth more. */
+static void keep(struct ml_client *client, struct ml_host_view *view, struct ml_host_view **at) {
+    drop(client, at);
+    if (ml_budget_count_in(&client->budget, view->bytes)) {
+        *at = ml_host_view_keep(view);
+    }
+}
+
+/* A larger one whose blocks are known is not given up for one of which they are not. */
+static bool is_larger(const struct ml_host_view *view, const struct ml_host_view *before) {
+    return before == NULL || (view->private_kb > before->private_kb &&
+                              (view->overlay.heaps != NULL || before->overlay.heaps == NULL));
+}
+
+void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
+    keep(client, take_view, &client->view);
+    if (is_larger(take_view, client->largest_view)) {
+        keep(client, take_view, &client->largest_view);
+    }
+    ml_host_view_free(take_view);
+}
+
+void ml_client_show_nothing(struct ml_client *client) {
+    drop(client, &client->view);
+    drop(client, &client->largest_view);
+}
