@@ -22,6 +22,7 @@ const char *ml_profile_hex(struct ml_profile_text build_id, char out_hex[ML_PROF
 static void process_fini(struct ml_profile_process *process) {
     free(process->arguments);
     free(process->modules);
+    free(process->regions);
     free(process->strings);
     free(process->nodes);
     free(process->cells);
@@ -381,6 +382,18 @@ struct ml_profile_text ml_profile_module_path(
         return process->exe_path;
     }
     return process->arguments_count > 0 ? process->arguments[0] : process->name;
+}
+
+uint64_t
+ml_profile_regions_ns(const struct ml_profile *profile, const struct ml_profile_process *process) {
+    const struct ml_profile_timestamp *now = &profile->now;
+    const uint64_t since_ns = now->boottime_ns - process->regions_boottime_ns;
+    if (process->regions_boottime_ns == 0) {
+        return 0;
+    }
+    return process->regions_boottime_ns <= now->boottime_ns && since_ns < now->realtime_ns
+               ? now->realtime_ns - since_ns
+               : now->realtime_ns;
 }
 
 uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks) {

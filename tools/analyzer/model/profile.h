@@ -73,6 +73,20 @@ struct ml_profile_module {
     struct ml_profile_text path;     /* as recorded; empty: the main program */
 };
 
+/* One mapping of a process as the kernel told it. Units: KiB; of the heap's figures bytes. */
+struct ml_profile_region {
+    uint64_t start, end;            /* both 0: all mappings for which there was no room, together */
+    uint32_t permissions;           /* enum memlog_service_memory_permission */
+    uint64_t offset, device, inode; /* of its file; inode 0: none */
+    struct ml_profile_text name;
+    uint64_t size_kb, resident_kb, proportional_kb;
+    uint64_t private_clean_kb, private_dirty_kb, shared_clean_kb, shared_dirty_kb;
+    uint64_t anonymous_kb, swap_kb;
+    /* Of live blocks: what they hold of its resident pages. */
+    uint64_t heap_blocks, heap_requested_bytes, heap_private_bytes, heap_shared_bytes;
+    uint64_t heap_pages_private_bytes, heap_pages_shared_bytes; /* whole pages with some block */
+};
+
 struct ml_profile_node {
     uint32_t id;
     uint32_t parent; /* id; 0: root */
@@ -159,6 +173,12 @@ struct ml_profile_process {
     size_t arguments_count, arguments_capacity, arguments_expected;
     struct ml_profile_module *modules;
     size_t modules_count, modules_capacity, modules_expected;
+    struct ml_profile_region *regions; /* by address */
+    size_t regions_count, regions_capacity, regions_expected;
+    uint64_t regions_boottime_ns;  /* when they were read */
+    bool heap_was_laid;            /* the heap's figures in them are known */
+    bool heap_is_estimated;        /* some region's resident pages were not told */
+    uint64_t heap_elsewhere_bytes; /* of live blocks in no region */
     struct ml_profile_text *strings;
     size_t strings_count, strings_capacity, strings_expected;
     struct ml_profile_node *nodes;
@@ -399,6 +419,10 @@ struct ml_profile_text ml_profile_module_path(
 /* Time of day of a moment by the stream's clock, ns; 0 for 0. Linear between the run's two moments.
  */
 uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks);
+
+/* Time of day at which a process's mappings were read; 0: never. Units: ns. */
+uint64_t
+ml_profile_regions_ns(const struct ml_profile *profile, const struct ml_profile_process *process);
 
 /* A moment's time of day, by the clock as it stood at the dump: it may have been set since. */
 uint64_t ml_profile_timestamp_ns(

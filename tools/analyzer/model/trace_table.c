@@ -8,6 +8,9 @@
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_profile_node)};
 static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_profile_cell)};
 
+/* memlog.service.ProcessView's limit. */
+enum { ML_REGIONS_MAX = 65536 };
+
 /* Rows of one table of one process; everything in it is of a fixed limit. */
 struct table {
     struct ml_profile *profile;
@@ -102,6 +105,61 @@ static bool decode_module(pb_istream_t *stream, const pb_field_t *field, void **
         return fail(table, ML_ENV_MEMORY);
     }
     process->modules[process->modules_count++] = module;
+    return true;
+}
+
+/* A mapping ends behind its start, and none begins before the one before it has ended. */
+static bool
+region_check(const struct ml_profile_process *process, const struct ml_profile_region *region) {
+    const size_t count = process->regions_count;
+    return (region->start == 0 && region->end == 0) ||
+           (region->end > region->start &&
+            (count == 0 || process->regions[count - 1].end <= region->start));
+}
+
+static bool decode_region(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+    struct ml_profile_region region = {.name = {.bytes = ""}};
+    ml_trace_MemlogRegion message = {.name = ML_TEXT_INTO(&table->profile->arena, &region.name)};
+
+    (void)field;
+    if (!pb_decode(stream, ml_trace_MemlogRegion_fields, &message)) {
+        return fail(table, ML_PEER_FORM);
+    }
+    if (process->regions_count >= ML_REGIONS_MAX) {
+        return fail(table, ML_PEER_LIMIT);
+    }
+#define TAKE(field_) region.field_ = message.field_
+    TAKE(start);
+    TAKE(end);
+    TAKE(permissions);
+    TAKE(offset);
+    TAKE(device);
+    TAKE(inode);
+    TAKE(size_kb);
+    TAKE(resident_kb);
+    TAKE(proportional_kb);
+    TAKE(private_clean_kb);
+    TAKE(private_dirty_kb);
+    TAKE(shared_clean_kb);
+    TAKE(shared_dirty_kb);
+    TAKE(anonymous_kb);
+    TAKE(swap_kb);
+    TAKE(heap_blocks);
+    TAKE(heap_requested_bytes);
+    TAKE(heap_private_bytes);
+    TAKE(heap_shared_bytes);
+    TAKE(heap_pages_private_bytes);
+    TAKE(heap_pages_shared_bytes);
+#undef TAKE
+    if (!region_check(process, &region)) {
+        return fail(table, ML_PEER_RANGE);
+    }
+    if (!ML_GROW(process->regions, process->regions_capacity, process->regions_count + 1)) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    process->regions[process->regions_count++] = region;
     return true;
 }
 
@@ -226,6 +284,7 @@ enum ml_status ml_trace_decode_table(struct ml_profile *profile, pb_istream_t *s
         .arguments = {.funcs.decode = decode_argument, .arg = &table},
         .modules = {.funcs.decode = decode_module, .arg = &table},
         .strings = {.funcs.decode = decode_string, .arg = &table},
+        .regions = {.funcs.decode = decode_region, .arg = &table},
         .nodes = {.funcs.decode = decode_nodes, .arg = &table},
         .cells = {.funcs.decode = decode_cells, .arg = &table},
     };

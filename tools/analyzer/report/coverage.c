@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/analyzer/formats/units.h"
+#include "tools/analyzer/report/components.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/report/unseen_groups.h"
 
@@ -64,11 +65,50 @@ put_reading(const struct ml_report_page *page, const struct ml_profile_process *
     put_below(page, text);
 }
 
+/* "private 330.1 MiB = 12.0 MiB heap + 1.8 MiB allocator slack + ...": all of it, by the kernel's
+ * figures. */
+static void
+put_components(const struct ml_report_page *page, const struct ml_profile_process *process) {
+    struct ml_components components;
+    char text[TEXT_BYTES];
+    const char *joint = " =";
+    size_t at = 0;
+
+    ml_components_of(process, &components);
+    at = (size_t
+    )snprintf(text, sizeof text, "private %s", ml_units_size(components.all.private).text);
+    for (enum ml_component i = 0; i < ML_COMPONENTS && at < sizeof text; i++) {
+        if (components.of[i].private > 0) {
+            at += (size_t)snprintf(
+                text + at,
+                sizeof text - at,
+                "%s %s %s",
+                joint,
+                ml_units_size(components.of[i].private).text,
+                ml_component_name(i)
+            );
+            joint = " +";
+        }
+    }
+    if (components.moved + process->heap_elsewhere_bytes > 0 && at < sizeof text) {
+        snprintf(
+            text + at,
+            sizeof text - at,
+            " (\u00b1 %s moved while it was read)",
+            ml_units_size(components.moved + process->heap_elsewhere_bytes).text
+        );
+    }
+    put_below(page, text);
+}
+
 void ml_report_coverage(
     const struct ml_report_page *page, const struct ml_profile_process *process
 ) {
     if (process->coverage_was_read) {
         put_reading(page, process);
+    }
+    if (process->regions_count > 0 && process->heap_was_laid) {
+        put_components(page, process);
     }
     if (process->unseen.count_bytes > 0) {
         char text[TEXT_BYTES];

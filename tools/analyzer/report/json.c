@@ -4,6 +4,7 @@
 
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/units.h"
+#include "tools/analyzer/report/components.h"
 #include "tools/analyzer/report/internal.h"
 
 /* The version of the form. */
@@ -213,6 +214,42 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     ml_json_close(json, '}');
 }
 
+static void put_figures(struct ml_json *json, const struct ml_component_figures *figures) {
+    ml_json_number_member(json, "private_bytes", figures->private);
+    ml_json_number_member(json, "shared_bytes", figures->shared);
+    ml_json_number_member(json, "proportional_bytes", figures->proportional);
+    ml_json_number_member(json, "swapped_bytes", figures->swapped);
+}
+
+/* Whose each resident byte is; null: its mappings are not in the dump. */
+static void put_memory(
+    struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
+) {
+    struct ml_components components;
+
+    if (process->regions_count == 0) {
+        ml_json_key(json, "memory");
+        ml_json_null(json);
+        return;
+    }
+    ml_components_of(process, &components);
+    ml_json_open_member(json, "memory", '{');
+    time_member(json, "read_time", ml_profile_regions_ns(profile, process));
+    put_figures(json, &components.all);
+    ml_json_bool_member(json, "heap_known", process->heap_was_laid);
+    ml_json_bool_member(json, "heap_estimated", process->heap_is_estimated);
+    ml_json_number_member(json, "moved_bytes", components.moved + process->heap_elsewhere_bytes);
+    ml_json_open_member(json, "components", '[');
+    for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
+        ml_json_open(json, '{');
+        ml_json_string_member(json, "name", ml_component_name(i));
+        put_figures(json, &components.of[i]);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+    ml_json_close(json, '}');
+}
+
 static void put_coverage(struct ml_json *json, const struct ml_profile_process *process) {
     const struct ml_profile_text unknown = {.bytes = "unknown", .count_bytes = 7};
     const struct ml_profile_text none = {.bytes = "", .count_bytes = 0};
@@ -277,6 +314,7 @@ static void put_process_head(
     ml_json_number_member(json, "footprint_bytes", process->footprint_bytes);
     ml_json_number_member(json, "resident_bytes", process->resident_bytes);
     put_coverage(json, process);
+    put_memory(json, profile, process);
     ml_json_key(json, "exit_code");
     ml_json_integer(json, process->exit_code);
     ml_json_number_member(json, "signal", process->signal);
