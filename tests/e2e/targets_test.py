@@ -99,7 +99,7 @@ class Targets(harness.Case):
         early = self.child(1, "--kind=worker")
         answer = self.command("start", "--name=--kind=never-there")
         self.assertEqual((answer.returncode, answer.stdout), (0, ""))
-        self.assertIn("whoever comes is recorded", answer.stderr)
+        self.assertIn("those that start from now on are recorded", answer.stderr)
         answer = self.command("start", "--name=--kind=work")
         self.assertEqual((answer.returncode, answer.stdout), (0, f"{early} started\n"), answer.stderr)
         # Once more is no error: nobody is left to be started.

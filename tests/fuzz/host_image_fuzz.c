@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
         kind == ML_IMAGE_OTHER_LOADER || kind == ML_IMAGE_32_BIT
     );
     REQUIRE(ml_image_text(kind)[0] != '\0');
-    REQUIRE(kind == ML_IMAGE_GONE || strchr(maps, '/') != NULL);
+    REQUIRE(kind == ML_IMAGE_GONE || memchr(maps, '/', count_bytes) != NULL);
     free(maps);
     return 0;
 }
