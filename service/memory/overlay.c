@@ -2,13 +2,14 @@
 
 #include <stdlib.h>
 
-enum { PAGE_BYTES = 4096 };
+enum { PAGE_BYTES = 4096, REGION_PAGES_MAX = 1 << 30 };
 
 __extension__ typedef unsigned __int128 ml_wide_product;
 
 enum ml_status
 ml_overlay_init(struct ml_overlay *overlay, const struct memlog_service_process_view *view) {
-    *overlay = (struct ml_overlay){.view = view, .regions_count = view->regions.count};
+    *overlay = (struct ml_overlay
+    ){.view = view, .regions_count = view->regions.count, .pages_left = ML_OVERLAY_PAGES_MAX};
     overlay->heaps = calloc((size_t)view->regions.count + 1, sizeof(*overlay->heaps));
     overlay->marks = calloc((size_t)view->regions.count + 1, sizeof(*overlay->marks));
     while (overlay->regions_count > 0 && view->regions.items[overlay->regions_count - 1].end == 0) {
@@ -118,56 +119,73 @@ static void add_resident(
     }
 }
 
-/* Count the pages on which nothing lay so far. */
+static bool is_marked(const uint8_t *marks, uint64_t page) {
+    return (marks[page / 8] >> page % 8 & 1) != 0;
+}
+
+static uint8_t *marks_of(struct ml_overlay *overlay, uint32_t i) {
+    const struct memlog_service_memory_region *region = &overlay->view->regions.items[i];
+    const uint64_t pages = (region->end - region->start) / PAGE_BYTES;
+    if (overlay->marks[i] == NULL && pages < REGION_PAGES_MAX) {
+        overlay->marks[i] = calloc(pages / 8 + 1, 1);
+    }
+    return overlay->marks[i];
+}
+
+/* Count the pages on which nothing lay so far. A block shares no page with others but its first and
+ * its last one. */
 static bool mark_pages(struct ml_overlay *overlay, uint32_t i, uint64_t start, uint64_t end) {
     const struct memlog_service_memory_region *region = &overlay->view->regions.items[i];
-    const uint64_t pages = (region->end - region->start) / PAGE_BYTES + 1;
-    uint64_t at = (start - region->start) / PAGE_BYTES;
-    const uint64_t last = (end - 1 - region->start) / PAGE_BYTES;
-    uint8_t *marks = overlay->marks[i];
+    uint64_t first = (start - region->start) / PAGE_BYTES;
+    uint64_t behind = (end - 1 - region->start) / PAGE_BYTES + 1;
+    uint8_t *marks = behind - first <= overlay->pages_left ? marks_of(overlay, i) : NULL;
     if (marks == NULL) {
-        marks = calloc(pages / 8 + 1, 1);
-        overlay->marks[i] = marks;
+        return false;
     }
-    while (marks != NULL && at <= last) {
-        const uint64_t first = at;
-        while (at <= last && (marks[at / 8] >> at % 8 & 1) == 0) {
-            marks[at / 8] |= (uint8_t)(1U << at % 8);
-            at++;
-        }
-        if (at > first) {
-            add_resident(
-                overlay,
-                &overlay->heaps[i].pages,
-                region,
-                region->start + first * PAGE_BYTES,
-                least(region->start + at * PAGE_BYTES, region->end)
-            );
-        }
-        at++; /* that one was marked, or lies behind the last */
+    first += is_marked(marks, first) ? 1 : 0;
+    behind -= behind > first && is_marked(marks, behind - 1) ? 1 : 0;
+    if (behind <= first) {
+        return true;
     }
-    return marks != NULL;
+    for (uint64_t page = first; page < behind; page++) {
+        if (is_marked(marks, page)) {
+            return false;
+        }
+        marks[page / 8] |= (uint8_t)(1U << page % 8);
+    }
+    overlay->pages_left -= behind - first;
+    add_resident(
+        overlay,
+        &overlay->heaps[i].pages,
+        region,
+        region->start + first * PAGE_BYTES,
+        least(region->start + behind * PAGE_BYTES, region->end)
+    );
+    return true;
 }
 
 bool ml_overlay_add(struct ml_overlay *overlay, uint64_t address, uint64_t bytes) {
     const struct memlog_service_process_view *view = overlay->view;
     const uint64_t end = bytes <= UINT64_MAX - address ? address + bytes : UINT64_MAX;
     uint32_t i = region_at(overlay, address);
-    bool has_memory = true;
+    bool is_fine = true;
     if (i == overlay->regions_count || view->regions.items[i].start > address) {
         overlay->elsewhere_bytes += bytes;
         return true;
     }
     overlay->heaps[i].blocks++;
     overlay->heaps[i].requested_bytes += bytes;
-    for (; has_memory && i < overlay->regions_count && view->regions.items[i].start < end; i++) {
+    for (; is_fine && bytes > 0 && i < overlay->regions_count && view->regions.items[i].start < end;
+         i++) {
         const struct memlog_service_memory_region *region = &view->regions.items[i];
         const uint64_t from = region->start > address ? region->start : address;
         const uint64_t to = least(region->end, end);
-        add_resident(overlay, &overlay->heaps[i].bytes, region, from, to);
-        has_memory = mark_pages(overlay, i, from, to);
+        is_fine = mark_pages(overlay, i, from, to); /* else what follows may take long */
+        if (is_fine) {
+            add_resident(overlay, &overlay->heaps[i].bytes, region, from, to);
+        }
     }
-    return has_memory;
+    return is_fine;
 }
 
 void ml_overlay_end(struct ml_overlay *overlay) {

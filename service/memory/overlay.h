@@ -31,6 +31,7 @@ struct ml_overlay {
     struct ml_region_heap *heaps;                   /* by region */
     uint8_t **marks; /* by region: a bit for each page on which a block lies; NULL: none yet */
     uint32_t regions_count;   /* of them so many have an address */
+    uint64_t pages_left;      /* that may still be marked */
     uint64_t elsewhere_bytes; /* of blocks that lie in no region: mapped since */
     bool is_estimated;        /* some region's pages were not told */
 };
@@ -43,7 +44,11 @@ void ml_overlay_fini(struct ml_overlay *overlay);
 /* All blocks are added: give back what only adding needs. */
 void ml_overlay_end(struct ml_overlay *overlay);
 
-/* Add a live block. Blocks do not overlap each other. False: no memory, the overlay is of no use.
+/* Blocks on more pages are not laid: 256 GiB of address space. */
+#define ML_OVERLAY_PAGES_MAX ((uint64_t)1 << 26)
+
+/* Add a live block. False: the overlay is of no use. There is no memory; blocks lie on too many
+ * pages; or a block lies over others, as a process could tell that wants to keep the service busy.
  */
 ML_NODISCARD bool ml_overlay_add(struct ml_overlay *overlay, uint64_t address, uint64_t bytes);
 

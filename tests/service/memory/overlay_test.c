@@ -169,10 +169,28 @@ START_TEST(mappings_without_an_address_hold_no_block) {
 }
 END_TEST
 
+/* What a process may tell that lies: laying it all would take minutes. */
+START_TEST(blocks_over_blocks_and_on_too_many_pages_end_the_overlay) {
+    const uint64_t huge = UINT64_C(1) << 41;
+    regions[0] = (struct memlog_service_memory_region
+    ){.start = base, .end = base + huge, .size_kb = huge / 1024};
+    view = (struct memlog_service_process_view){.regions = {regions, 1}};
+    ck_assert_int_eq(ml_overlay_init(&overlay, &view), ML_OK);
+    ck_assert(!ml_overlay_add(&overlay, base, huge));
+    ck_assert(ml_overlay_add(&overlay, base + 10ULL * PAGE, 3));
+    ck_assert(ml_overlay_add(&overlay, base + 10ULL * PAGE + 3, PAGE)); /* a page is shared */
+    ck_assert(ml_overlay_add(&overlay, base + 8ULL * PAGE + 5, 2ULL * PAGE - 5));
+    ck_assert(ml_overlay_add(&overlay, base + 100, 0));
+    ck_assert(!ml_overlay_add(&overlay, base + 7ULL * PAGE, 5ULL * PAGE));
+    ml_overlay_fini(&overlay);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("all");
     tcase_add_loop_test(tests, agrees_with_a_mark_for_each_byte, 0, 200);
     tcase_add_test(tests, where_pages_are_not_told_a_block_counts_by_its_region_and_that_is_said);
     tcase_add_test(tests, mappings_without_an_address_hold_no_block);
+    tcase_add_test(tests, blocks_over_blocks_and_on_too_many_pages_end_the_overlay);
     return run_suite("service/overlay", tests);
 }
