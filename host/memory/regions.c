@@ -63,6 +63,14 @@ static bool make_room(struct ml_memory_regions *regions) {
     return true;
 }
 
+/* The list is read in pieces, and the program maps on meanwhile: a mapping that was merged with its
+ * neighbours is told once more, as a part of the larger one. The later word holds. */
+static void drop_behind(struct ml_memory_regions *regions, uint64_t start) {
+    while (regions->count > 0 && regions->items[regions->count - 1].end > start) {
+        free(regions->items[--regions->count].name);
+    }
+}
+
 static bool begin_region(struct ml_memory_regions *regions, const char *line) {
     if (regions->count == ML_MEMORY_REGIONS_MAX) {
         return true; /* the last one is of all that come */
@@ -75,6 +83,9 @@ static bool begin_region(struct ml_memory_regions *regions, const char *line) {
                                                : (struct ml_memory_region){.name = strdup("")};
     if (region.name == NULL) {
         return false;
+    }
+    if (region.end > region.start) {
+        drop_behind(regions, region.start);
     }
     regions->items[regions->count++] = region;
     return true;

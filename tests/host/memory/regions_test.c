@@ -101,11 +101,32 @@ START_TEST(a_libc_that_is_executed_is_counted_each_time) {
 }
 END_TEST
 
+START_TEST(a_mapping_that_grew_while_it_was_read_is_told_once) {
+    static const char *const lines[] = {
+        "1000-2000 rw-p 0 0:0 0 \n",
+        "Rss: 4 kB\n",
+        "3000-5000 rw-p 0 0:0 0 \n",
+        "Rss: 8 kB\n",
+        "6000-7000 rw-p 0 0:0 0 \n",
+        "Rss: 4 kB\n",
+        "3000-9000 rw-p 0 0:0 0 \n", /* the one between them was mapped, and all became one */
+        "Rss: 24 kB\n",
+    };
+    read_text(lines, sizeof lines / sizeof lines[0]);
+    ck_assert_uint_eq(regions.count, 2);
+    ck_assert_uint_eq(regions.items[1].start, 0x3000);
+    ck_assert_uint_eq(regions.items[1].end, 0x9000);
+    ck_assert_uint_eq(regions.items[1].figures_kb[ML_MEMORY_RESIDENT], 24);
+}
+END_TEST
+
 START_TEST(mappings_beyond_the_limit_are_one_region_and_sums_stay) {
     enum { MAPPINGS = ML_MEMORY_REGIONS_MAX + 10 };
     uint64_t sum_kb = 0;
     for (int i = 0; i < MAPPINGS; i++) {
-        ck_assert(ml_memory_regions_line(&regions, "1000-2000 r--p 0 0:0 1 /lib/x"));
+        char line[64];
+        (void)snprintf(line, sizeof(line), "%x000-%x000 r--p 0 0:0 1 /lib/x", i + 1, i + 2);
+        ck_assert(ml_memory_regions_line(&regions, line));
         ck_assert(ml_memory_regions_line(&regions, "Rss: 4 kB"));
     }
     ck_assert_uint_eq(regions.count, ML_MEMORY_REGIONS_MAX);
@@ -160,6 +181,7 @@ int main(void) {
     tcase_add_test(tests, figures_ahead_of_every_mapping_belong_to_none);
     tcase_add_test(tests, a_line_that_is_cut_anywhere_is_read_as_far_as_it_goes);
     tcase_add_test(tests, a_libc_that_is_executed_is_counted_each_time);
+    tcase_add_test(tests, a_mapping_that_grew_while_it_was_read_is_told_once);
     tcase_add_test(tests, mappings_beyond_the_limit_are_one_region_and_sums_stay);
     tcase_add_test(tests, a_process_own_mapping_of_a_file_is_among_its_regions);
     tcase_add_test(tests, of_a_process_that_is_gone_there_is_none);
