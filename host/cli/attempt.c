@@ -46,7 +46,7 @@ static void on_hello(
     attempt->result = ML_ATTEMPT_REACHED;
 }
 
-/* What it has of allocators a run tells. */
+/* Ignored here: the report of a run shows the program's allocators. */
 static void on_allocators(
     void *context,
     const struct ml_call *call,
@@ -101,8 +101,8 @@ static void fini(struct attempt *attempt) {
     }
 }
 
-/* The program's environment, with ours; the library by a name without anything that a loader reads
- * as something else. */
+/* The program's environment and memlog's variables. The library is named by way of a symbolic link,
+ * because its own path may hold characters that are special to the loader. */
 static char **environment_for(const struct attempt *attempt, const char *library_path) {
     char folder[PATH_MAX];
     char preload[sizeof(attempt->link_path) + 64];
@@ -135,10 +135,10 @@ run_child(pid_t host, char *const *argv, char *const *environment) {
     _exit(0);
 }
 
-/* Where its own code begins; 0: not to be told, or its loader does not look at the preload. */
+/* The program's entry point. 0: it cannot be read, or the loader ignores the preload. */
 static uintptr_t entry_of(pid_t pid) {
     char path[64];
-    uint64_t entries[64][2]; /* what, value */
+    uint64_t entries[64][2]; /* type, value */
     uintptr_t entry = 0;
     (void)snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -155,7 +155,7 @@ static uintptr_t entry_of(pid_t pid) {
     return entry;
 }
 
-/* Stopped at its exec: have it stop at its first instruction, and let it go on to there. */
+/* The child is stopped at its exec. Set a breakpoint on its first instruction and let it run on. */
 static bool let_load(pid_t pid) {
     const uintptr_t entry = entry_of(pid);
     errno = 0;
@@ -169,7 +169,7 @@ static bool let_load(pid_t pid) {
            ptrace(PTRACE_CONT, pid, NULL, NULL) == 0;
 }
 
-/* What of its messages is there; attempt->result says. */
+/* Accept the connection, or receive a message on it. The handlers set attempt->result. */
 static void listen_to(struct attempt *attempt) {
     struct pollfd ready = {.fd = attempt->listen_fd, .events = POLLIN};
     if (attempt->channel != NULL) {
@@ -186,7 +186,7 @@ static void listen_to(struct attempt *attempt) {
     }
 }
 
-/* True: it is still there. */
+/* True: the process still exists. */
 static bool follow(struct attempt *attempt, pid_t pid) {
     int status = 0;
     const pid_t answer = waitpid(pid, &status, WNOHANG);
@@ -198,7 +198,7 @@ static bool follow(struct attempt *attempt, pid_t pid) {
         (void)ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)WSTOPSIG(status));
         return true;
     }
-    /* What it said before that is there by now: a connection, and a message on it. */
+    /* What it sent before that has arrived: a connection and a message, which take a call each. */
     for (int i = 0; i < 2 && attempt->result == ML_ATTEMPT_UNKNOWN; i++) {
         listen_to(attempt);
     }

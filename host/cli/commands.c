@@ -17,7 +17,7 @@
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 
-/* An answer to ps needs no work; a dump drains all pipes and is written to disk. */
+/* The host answers ps at once. A dump first drains all pipes and is then written to disk. */
 enum { PS_TIMEOUT_MS = 10000, DUMP_TIMEOUT_MS = 600000 };
 
 int ml_commands_wrong(const struct ml_option_table *table, const char *error) {
@@ -146,7 +146,7 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
 
 enum { FOLDED_TEXT_BYTES = 48 };
 
-/* Its role where somebody has said one; "main" of the first process. */
+/* The role to show: "" for other, and "main" for a browser without a parent in the list. */
 static struct ml_string
 role_word(const struct memlog_host_ps_reply *reply, const struct memlog_host_process_row *row) {
     const char *name = ml_role_name(MEMLOG_SERVICE_ROLE_OTHER);
@@ -161,7 +161,7 @@ role_word(const struct memlog_host_ps_reply *reply, const struct memlog_host_pro
     }
     for (uint32_t i = 0; i < reply->processes.count; i++) {
         if (reply->processes.items[i].pid == row->parent_pid) {
-            return row->role; /* a rule of the user's: it has a parent here */
+            return row->role; /* by a rule of the user: the first process has no parent here */
         }
     }
     return ml_string_of("main");

@@ -1,7 +1,7 @@
-/* `memlog ps`, `dump`, `start`, `stop`, `rate`, `env`, `upload`: what a person says to a running
- * host; `doctor`, `page`. Room: host. Context: their own process.
+/* Sub-commands that send a request to a running host: `memlog ps`, `dump`, `start`, `stop`, `rate`,
+ * `env`, `upload`; and `doctor` and `page`. Room: host. Context: their own process.
  *
- * One rule: stdout is data, stderr is talk. */
+ * One rule: data goes to stdout, messages to people go to stderr. */
 #ifndef MEMLOG_HOST_CLI_COMMANDS_H
 #define MEMLOG_HOST_CLI_COMMANDS_H
 
@@ -15,7 +15,7 @@
 
 struct ml_channel;
 
-/* Carry out a command with the words behind it (NULL-terminated). Returns the exit
+/* Carry out a command. `words` are the arguments after its name, NULL-terminated. Returns the exit
  * code. */
 int ml_command_ps(char *const *words);
 int ml_command_dump(char *const *words);
@@ -37,7 +37,7 @@ extern const struct ml_option_table ml_doctor_table;
 extern const struct ml_option_table ml_page_table;
 extern const struct ml_option_table ml_upload_table;
 
-/* Options that several commands have, stored in a member of the command's struct. */
+/* Options of several commands. Each is stored in a member of the command's struct. */
 #define ML_ROW_HOST(type, member)                                                                  \
     {                                                                                              \
         .name = "--host", ML_PATH_TO(type, member), .value = "PATH",                               \
@@ -49,8 +49,8 @@ extern const struct ml_option_table ml_upload_table;
     .operands = ML_OPERANDS_PIDS, .operands_offset = offsetof(type, member),                       \
     .operands_most = ML_PIDS_MAX
 
-/* Read a command's words. True, or the exit code: after --help, or after an error message.
- * `out_given` as of ml_option_table_read(). */
+/* Read a command's arguments. False: --help or an error message was printed, and *out_exit_code is
+ * set. `out_given` is that of ml_option_table_read(). */
 bool ml_commands_read(
     const struct ml_option_table *table,
     char *const *words,
@@ -59,17 +59,19 @@ bool ml_commands_read(
     int *out_exit_code
 );
 
-/* Say that a command line was not understood, and where help is. Returns ML_EXIT_USAGE. */
+/* Print what is wrong with a command line, and where help is. Returns ML_EXIT_USAGE. */
 int ml_commands_wrong(const struct ml_option_table *table, const char *error);
 
-/* A member of an object whose value is a string of a message. */
+/* Write a member of a JSON object whose value is a string of a message. */
 void ml_commands_json_member(struct ml_json *json, const char *name, struct ml_string value);
 
-/* Write a path to stdout, and a line's end: as it is for programs, printable for a terminal. */
+/* Write a path and a newline to stdout. A terminal gets printable text, a program the bytes as they
+ * are. */
 void ml_commands_put_path(const char *bytes, size_t count_bytes);
 
-/* A channel without a loop to the newest host of this user, or to the one whose command socket is
- * `path`. NULL: there is none, which was said on stderr. Owner: ml_channel_free. */
+/* Connect to the newest host of this user, or to the one whose command socket is `path`. The
+ * channel has no loop. NULL: there is no such host, and stderr says so. Owner: free with
+ * ml_channel_free. */
 struct ml_channel *ml_commands_reach_host(const char *path);
 
 #endif

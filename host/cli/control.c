@@ -14,20 +14,20 @@
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 
-/* The service takes part: it reads up to its now, and may just be replaced. */
+/* The service first reads all events up to now, and it may be restarting. */
 enum { CONTROL_TIMEOUT_MS = 60000 };
 
 struct arguments {
     bool json;
     const char *host;
-    const char *name; /* whose processes; "": by pid alone */
+    const char *name; /* expression over names and command lines; "": pids alone */
     bool sampling;
-    uint64_t sampling_bytes; /* 0: as the run has it */
+    uint64_t sampling_bytes; /* 0: the run's interval */
     enum ml_stack_mode stack_mode;
     struct ml_pids pids;
 };
 
-/* Whether the running memlog could understand it. */
+/* Check the expression by the rules of the running memlog, before it is sent. */
 static bool read_name(void *to, const char *value, struct ml_error_message *why) {
     struct ml_patterns *patterns = ml_patterns_new();
     bool fine = patterns != NULL && value[0] != '\0' && strlen(value) <= ML_NAME_RULE_BYTES;
@@ -106,8 +106,8 @@ const struct ml_option_table ml_rate_table = {
     .example = "memlog rate --memlog-sampling-rate=512K 4711",
 };
 
-/* What `memlog run` makes of the settings that were given; none: as the run has it. False: the
- * exit code says more. */
+/* Read the arguments. Sampling settings mean what they mean to `memlog run`; without any, those of
+ * the run apply. False: *out_exit is the exit code. */
 static bool parse(
     const struct ml_option_table *table, char *const *words, struct arguments *out, int *out_exit
 ) {
@@ -133,7 +133,7 @@ static bool parse(
     return true;
 }
 
-/* Say what came of it; the exit code. */
+/* Print the outcome for each process. Returns the exit code. */
 static int
 tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, const char *what) {
     bool all = true;
@@ -173,7 +173,8 @@ tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, cons
     return all ? 0 : ML_EXIT_FAILED;
 }
 
-/* What a command asks for, and its words where nobody is meant. */
+/* Send a request and print its outcomes. `done` describes a process for which it worked; `nobody`
+ * is the message when no process matches. */
 static int control(
     const struct ml_option_table *table,
     char *const *words,

@@ -1,4 +1,4 @@
-/* `memlog doctor`: why is nothing recorded? Room: host. Context: its own process. */
+/* `memlog doctor`: find out why nothing is recorded. Room: host. Context: its own process. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -25,7 +25,7 @@
 
 enum { PS_TIMEOUT_MS = 10000 };
 
-/* Where a program lies, as execvp finds it; "" if it does not. */
+/* The path of a program, found as execvp finds it; "" if there is none. */
 static void find_program(const char *name, char out_path[PATH_MAX]) {
     char candidate[PATH_MAX];
     const char *at = strchr(name, '/') != NULL ? NULL : getenv("PATH");
@@ -47,7 +47,7 @@ static void find_program(const char *name, char out_path[PATH_MAX]) {
     out_path[0] = '\0';
 }
 
-/* True, and told, if the list forbids it. */
+/* Whether the never list forbids the program; if so, this is a finding. */
 static bool check_forbidden(
     struct ml_findings *findings,
     const struct ml_never_list *list,
@@ -71,7 +71,7 @@ static bool check_forbidden(
 
 /* ---- a program */
 
-/* What is seen of programs that serve most of their memory themselves. */
+/* What memlog sees of programs whose own allocators serve most of their memory. */
 static void hint_at_own_memory(struct ml_findings *findings, const char *name) {
     static const struct {
         const char *beginning, *hint;
@@ -97,7 +97,7 @@ static void runs_unprofiled(struct ml_findings *findings, const char *name, cons
     ml_doctor_find(findings, ML_DOCTOR_FAIL, "program", "%s: %s; it runs unprofiled", name, why);
 }
 
-/* Its image could take the preload: whether it does. */
+/* The program's image can be preloaded. Try whether memlog is loaded into it. */
 static void try_program(struct ml_findings *findings, char *const *argv) {
     struct ml_error_message error = {.text = ""};
     char library[PATH_MAX];
@@ -177,7 +177,7 @@ check_program(struct ml_findings *findings, const struct ml_never_list *never, c
 
 /* ---- a triggers file */
 
-/* What of this system a rule needs and does not find. */
+/* Whether this system has the limits and the pressure file that memory rules read. */
 static void check_memory_rules(struct ml_findings *findings, const struct ml_trigger_rules *rules) {
     struct ml_cgroup group;
     unsigned limited = 0;
@@ -241,7 +241,7 @@ static void check_triggers(struct ml_findings *findings, const char *path) {
 
 /* ---- a process */
 
-/* True if a running memlog knows it, and has been told of. */
+/* True: the newest running memlog knows the process, or does not answer; a finding says which. */
 static bool check_in_host(struct ml_findings *findings, uint32_t pid) {
     struct ml_error_message error = {.text = ""};
     const struct ml_channel_options options = {.loop = NULL};

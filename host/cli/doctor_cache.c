@@ -1,8 +1,7 @@
-/* What `memlog doctor` finds of the folder in which names of functions are kept. Room: host.
- * Context: its own process.
+/* The check of `memlog doctor` for the symbol cache. Room: host. Context: its own process.
  *
- * The analyzer reads and writes it (tools/analyzer/helpers/cache_keeper.h has the rule of where it
- * is); here it is only looked at. */
+ * The analyzer reads and writes the cache; here its folder is only inspected.
+ * tools/analyzer/helpers/cache_keeper.h has the rule that says where the folder is. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -16,17 +15,17 @@
 #include "base/size.h"
 #include "host/cli/doctor_internal.h"
 
-/* What a file of names ends in, as tools/analyzer/symbols/cache.h has it. */
+/* The suffix of a cache file, from tools/analyzer/symbols/cache.h. */
 static const char suffix[] = ".names";
 
 static const char otherwise[] = "names are looked up anew each time";
 
 struct place {
     char folder[PATH_MAX];
-    const char *from; /* the variable that says so */
+    const char *from; /* the environment variable that names the folder */
 };
 
-/* False: nothing is to be kept, or nobody says where. */
+/* False: the cache is turned off, or no variable names a usable folder. */
 static bool find_place(struct place *place) {
     static const struct {
         const char *name, *below;
@@ -45,7 +44,7 @@ static bool find_place(struct place *place) {
     return false;
 }
 
-/* What it would be made in: the nearest folder above it that is there. */
+/* The nearest ancestor that exists, in which the folder would be created. */
 static void find_above(const char *folder, char out_above[PATH_MAX]) {
     (void)snprintf(out_above, PATH_MAX, "%s", folder);
     while (access(out_above, F_OK) != 0 && errno == ENOENT) {
@@ -58,7 +57,7 @@ static void find_above(const char *folder, char out_above[PATH_MAX]) {
     }
 }
 
-/* Why nothing can be kept there; NULL: it can. */
+/* Why the folder cannot serve as the cache; NULL: it can. */
 static const char *trouble_of(const char *folder, const struct stat *status) {
     if (!S_ISDIR(status->st_mode)) {
         return strerror(ENOTDIR);

@@ -1,7 +1,7 @@
-/* Private to `memlog doctor`: what it finds, said line by line as it goes. Room: host. Context: its
- * own process.
+/* Private to `memlog doctor`: its checks, each of which prints its findings at once. Room: host.
+ * Context: its own process.
  *
- * One rule: a finding that is not well names the thing and the next step. */
+ * One rule: a finding that is not ok names the cause and the next step. */
 #ifndef MEMLOG_HOST_CLI_DOCTOR_INTERNAL_H
 #define MEMLOG_HOST_CLI_DOCTOR_INTERNAL_H
 
@@ -10,16 +10,16 @@
 #include "base/json_writer.h"
 #include "host/process/never_list.h"
 
-/* A note costs no profile; a failure does. */
+/* After a failure nothing is recorded; a note does not prevent recording. */
 enum ml_doctor_verdict { ML_DOCTOR_OK, ML_DOCTOR_NOTE, ML_DOCTOR_FAIL };
 
 struct ml_findings {
     bool is_json;
-    bool failed; /* one of them was a failure */
+    bool failed; /* at least one finding is ML_DOCTOR_FAIL */
     struct ml_json json;
 };
 
-/* Say one finding on stdout, a line or a JSON object; `what` is the kind of check. */
+/* Print one finding on stdout, as a line or as a JSON object. `what` names the check. */
 __attribute__((format(printf, 4, 5))) void ml_doctor_find(
     struct ml_findings *findings,
     enum ml_doctor_verdict verdict,
@@ -28,16 +28,15 @@ __attribute__((format(printf, 4, 5))) void ml_doctor_find(
     ...
 );
 
-/* memlog's files; kernel and libc; descriptors and pipes; where names of functions are kept; a run
- * of memlog over itself. */
+/* The checks: memlog's files; kernel and libc; descriptors and pipes; the symbol cache; a run of
+ * memlog over itself. */
 void ml_doctor_parts(struct ml_findings *findings);
 void ml_doctor_system(struct ml_findings *findings);
 void ml_doctor_limits(struct ml_findings *findings);
 void ml_doctor_cache(struct ml_findings *findings);
 void ml_doctor_self_test(struct ml_findings *findings);
 
-/* The machine's list of programs that are never recorded; empty without one. Owner: the caller's.
- */
+/* The machine's never list; empty if there is none. Owner: the caller's. */
 struct ml_never_list ml_doctor_never(struct ml_findings *findings);
 
 #endif

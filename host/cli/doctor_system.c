@@ -1,5 +1,5 @@
-/* What `memlog doctor` finds of memlog itself and of this machine, whatever it is asked about.
- * Room: host. Context: its own process. */
+/* The checks of `memlog doctor` for memlog itself and for this machine, which always run. Room:
+ * host. Context: its own process. */
 #include <errno.h>
 #include <gnu/libc-version.h>
 #include <inttypes.h>
@@ -18,10 +18,10 @@
 #include "host/sockets/pipe_budget.h"
 #include "host/sockets/socket_directory.h"
 
-/* The client finds frames by _dl_find_object, which is glibc's since then. */
+/* The first glibc with _dl_find_object, by which the client finds the module of a frame. */
 enum { GLIBC_MAJOR = 2, GLIBC_MINOR = 35 };
 
-/* Fewer descriptors than these are soon too few for a tree of processes, four each. */
+/* Each process takes four descriptors; with fewer than these a large tree runs out of them. */
 enum { DESCRIPTORS_FEW = 1024 };
 
 enum { ADVICE_BYTES = 1024 };

@@ -36,7 +36,7 @@ const struct ml_option_table ml_env_table = {
     .example = "eval \"$(memlog env)\" && python3 server.py",
 };
 
-/* In quotes that a shell takes as they are. */
+/* In single quotes, within which a shell changes nothing. */
 static void put_quoted(struct ml_string text) {
     (void)putchar('\'');
     for (uint32_t i = 0; i < text.count_bytes; i++) {

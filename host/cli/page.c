@@ -20,7 +20,7 @@
 struct show {
     struct ev_loop *loop;
     struct ml_page *page;
-    struct ml_process_tree tree; /* the analyzers alone */
+    struct ml_process_tree tree; /* only the analyzers that the page starts */
 };
 
 static void on_helper(void *context, pid_t pid) {
@@ -50,7 +50,7 @@ static void on_signal(void *context, int signal, int code) {
     }
 }
 
-/* Serve until a signal says that it is enough. The exit code. */
+/* Serve until SIGINT, SIGTERM or SIGHUP. Returns the exit code. */
 static int serve(struct show *show, const struct ml_page_setup *setup) {
     struct ml_error_message error = {.text = ""};
     struct ml_signals signals;

@@ -21,13 +21,13 @@
 #include "host/process/signals.h"
 #include "host/process/tree.h"
 
-/* So long nobody wonders why the run has not ended yet. */
+/* How long after the program's end the processes that still run are named. Within this time nobody
+ * wonders why the run has not ended. */
 static const double say_whom_after_s = 1.0;
 
-/* Where the run is. */
 enum phase {
     PHASE_ROOT,      /* the program runs */
-    PHASE_OTHERS,    /* it has ended, others of its tree run */
+    PHASE_OTHERS,    /* the program has ended, other processes of its tree run */
     PHASE_FINISHING, /* the final dump is being taken */
     PHASE_DONE
 };
@@ -41,21 +41,21 @@ struct run {
     struct ml_process_tree tree;
     ev_timer whom_timer;
     struct ml_engine *engine; /* NULL: --memlog=none */
-    struct ml_page *page;     /* NULL: --no-page, or there could be none */
+    struct ml_page *page;     /* NULL: --no-page, or it could not be opened */
     char analyzer_path[PATH_MAX];
     char library_path[PATH_MAX];
     const char *preload_path;
     pid_t root;
     enum phase phase;
     struct ml_ending root_ending;
-    unsigned end_requests; /* signals that ask for the end, since the program has ended */
+    unsigned end_requests; /* signals that ask the run to end, after the program has ended */
     char dump_path[PATH_MAX];
 };
 
 static void on_finished(void *context, const char *path, bool complete, const char *trouble) {
     struct run *run = context;
     if (run->phase != PHASE_FINISHING) {
-        return; /* given up meanwhile */
+        return; /* a second request to end has given up the dump */
     }
     run->phase = PHASE_DONE;
     (void)snprintf(run->dump_path, sizeof(run->dump_path), "%s", path);
@@ -84,8 +84,8 @@ static void finish(struct run *run) {
     }
 }
 
-/* Somebody wants the end now: once for the end of the run with its dump, twice for the end without
- * one. Who has asked the program to end and asks again a moment later shall not lose the dump. */
+/* The first request ends the run with its dump, the second ends it without. The signal that ended
+ * the program does not count, so that a person who presses ^C once more does not lose the dump. */
 static void end_now(struct run *run) {
     run->end_requests++;
     if (run->phase != PHASE_FINISHING) {
@@ -99,8 +99,8 @@ static void end_now(struct run *run) {
     }
 }
 
-/* The root has stopped at the terminal's word; the shell that waits for us must see a stopped job,
- * and go on when it says so. */
+/* A stop signal of the terminal has stopped the root. Stop this process as well, so that the shell
+ * sees a stopped job. When the shell continues the job, continue the root. */
 static void stop_with_root(struct run *run, int stop_signal) {
     bool by_terminal = stop_signal == SIGTSTP || stop_signal == SIGTTIN || stop_signal == SIGTTOU;
     if (!by_terminal || getpgid(run->root) != getpgrp()) {
@@ -202,12 +202,13 @@ static void on_notice(void *context, const char *text) {
 static void on_helper(void *context, pid_t pid) {
     struct run *run = context;
     ml_process_tree_add_helper(&run->tree, pid);
-    if (run->engine != NULL) { /* it knows the first one, its service, itself */
+    if (run->engine != NULL) { /* during its opening the engine registers its service itself */
         ml_engine_add_helper(run->engine, pid);
     }
 }
 
-/* A page that was asked for must be where it was asked for; another one is only missed. */
+/* It is an error if a page with an address from the command line cannot be opened. Without the
+ * default page the run goes on. */
 static enum ml_status open_page(struct run *run, struct ml_error_message *error) {
     struct ml_error_message why = {.text = ""};
     const struct ml_page_setup setup = {
@@ -237,7 +238,7 @@ static enum ml_status open_page(struct run *run, struct ml_error_message *error)
     return ML_OK;
 }
 
-/* Whether keys or a token will pass through this process. */
+/* Whether this process will hold S3 keys or a token. */
 static bool has_secrets(const struct ml_options *options) {
     return options->upload.url != NULL &&
            (options->upload.target.kind == ML_UPLOAD_S3 || options->upload.token_file != NULL);
@@ -262,16 +263,14 @@ static enum ml_status open_engine(struct run *run, struct ml_error_message *erro
         .context = run,
     };
     if (has_secrets(run->options)) {
-        /* They stand in no core of this process; what it starts has its own. */
+        /* Keep the secrets out of core dumps of this process. An exec resets this in its child. */
         (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
     status = ml_engine_open(&setup, &run->engine, error);
     if (status != ML_OK) {
         return status;
     }
-    /* With strict the program must not run unless the service is in its sandbox. Else it need not
-     * wait.
-     */
+    /* With strict the program must not start before the service is in its sandbox. */
     while (run->options->sandbox == ML_SANDBOX_STRICT &&
            ml_engine_service_is_starting(ml_engine_service_state(run->engine))) {
         ev_run(run->loop, EVRUN_ONCE);
@@ -287,13 +286,14 @@ static enum ml_status open_engine(struct run *run, struct ml_error_message *erro
     return status == ML_OK ? open_page(run, error) : status;
 }
 
-/* Another libc's loader dies of a library of ours, a 32-bit one complains on the program's stderr.
- */
+/* The loader of another libc crashes when it preloads our library. A 32-bit loader writes an error
+ * to the program's stderr. */
 static bool takes_preload(enum ml_image_kind kind) {
     return kind != ML_IMAGE_OTHER_LOADER && kind != ML_IMAGE_32_BIT;
 }
 
-/* Fork, then let it go when all that can fail before it is done. Returns 0, or the exit code. */
+/* Fork the program, and release it to its exec once every step that can fail has succeeded. Returns
+ * 0, or the exit code. */
 static int start_program(struct run *run, char *const *environment) {
     struct ml_error_message error = {.text = ""};
     const enum ml_image_kind kind =

@@ -1,7 +1,7 @@
 /* The sub-commands of `memlog` and their help. Room: host. Context: any; constant.
  *
- * One rule: every sub-command of the outside stands in this table; one that this version does not
- * have says so instead of being unknown. */
+ * One rule: every sub-command is a row of the one table in subcommand.c. Lookup, suggestions and
+ * help all come from it. */
 #ifndef MEMLOG_HOST_CLI_SUBCOMMAND_H
 #define MEMLOG_HOST_CLI_SUBCOMMAND_H
 
@@ -9,7 +9,7 @@
 
 #include "base/option_table.h"
 
-/* Who carries it out. */
+/* What carries a sub-command out. */
 enum ml_subcommand_kind {
     ML_SUBCOMMAND_RUN,
     ML_SUBCOMMAND_HOST,     /* speaks to a running host over its command socket */
@@ -20,21 +20,21 @@ enum ml_subcommand_kind {
 
 struct ml_subcommand {
     enum ml_subcommand_kind kind;
-    const struct ml_option_table *options; /* NULL: the analyzer has its own, or there are none */
-    const char *name, *summary;            /* of one without a table; the summary is one line */
-    int (*run)(char *const *words);        /* of ML_SUBCOMMAND_HOST: its words; the exit code */
+    const struct ml_option_table *options; /* NULL: the analyzer has the table, or there is none */
+    const char *name, *summary;     /* set where `options` is NULL; the summary is one line */
+    int (*run)(char *const *words); /* of ML_SUBCOMMAND_HOST; returns the exit code */
 };
 
 /* NULL: there is none of that name. */
 const struct ml_subcommand *ml_subcommand_find(const char *name);
 
-/* The nearest name, NULL if none is near. */
+/* The most similar name; NULL if none is similar. */
 const char *ml_subcommand_suggest(const char *name);
 
-/* The list of all, with their summaries. */
+/* Print all sub-commands with their summaries. */
 void ml_subcommand_overview(FILE *out);
 
-/* The options of each that the host has, a line of JSON each (base/option_table.h). */
+/* Print the option tables that the host has, one line of JSON each (base/option_table.h). */
 void ml_subcommand_dump(FILE *out);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/shell_word.h"
 #include "host/process/paths.h"
 
-/* The report of the five largest stacks, written to stderr. False: it did not work. */
+/* Write the report of the five largest stacks to stderr. False: the analyzer failed. */
 static bool
 report(const char *analyzer_path, const struct ml_inherited *inherited, const char *dump_path) {
     pid_t pid = fork();
@@ -33,7 +33,7 @@ report(const char *analyzer_path, const struct ml_inherited *inherited, const ch
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The command as the person would type it again. */
+/* The command by which a person can start memlog again from the current folder. */
 static const char *own_name(char out_path[PATH_MAX]) {
     ssize_t count = readlink("/proc/self/exe", out_path, PATH_MAX - 1);
     if (count <= 0) {
@@ -44,7 +44,7 @@ static const char *own_name(char out_path[PATH_MAX]) {
     size_t folder_count = getcwd(folder, sizeof(folder)) != NULL ? strlen(folder) : 0;
     if (folder_count > 1 && strncmp(out_path, folder, folder_count) == 0 &&
         out_path[folder_count] == '/') {
-        /* The dot is written over what stands in front of the slash. */
+        /* Make "./memlog" in place: the dot overwrites the byte before the slash. */
         char *relative = out_path + folder_count + 1;
         if (strchr(relative, '/') == NULL) {
             relative -= 2;

@@ -8,12 +8,12 @@
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 
-/* Half an hour: a server may ask for some minutes of patience. */
+/* Half an hour, because a server may ask for a retry after some minutes. */
 enum { UPLOAD_TIMEOUT_MS = 1800000 };
 
 struct arguments {
     bool wait;
-    bool dry_run; /* the analyzer's: main.c */
+    bool dry_run; /* only for --help: with it, main.c starts the analyzer instead */
     const char *host;
 };
 
