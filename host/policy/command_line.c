@@ -20,7 +20,7 @@ enum ml_status ml_command_line_from_bytes(
     }
     size_t count = count_arguments(bytes, count_bytes);
     size_t pointers_bytes = (count + 1) * sizeof(char *);
-    /* Each byte, each argument's NUL, and the joined form once more. */
+    /* The arguments with a NUL each, and the joined form, which is as long. */
     char *block = malloc(pointers_bytes + 2 * (count_bytes + count + 1));
     if (block == NULL) {
         return ML_ENV_MEMORY;

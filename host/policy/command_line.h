@@ -1,7 +1,7 @@
 /* A process's command line. Room: host. Context: any; the value is its owner's.
  *
- * One rule: it is what the process says of itself (/proc/PID/cmdline), good for policy and for
- * people, never for identity. */
+ * One rule: a process controls its own command line (/proc/PID/cmdline). It serves policy and
+ * people, never identity. */
 #ifndef MEMLOG_HOST_POLICY_COMMAND_LINE_H
 #define MEMLOG_HOST_POLICY_COMMAND_LINE_H
 
@@ -10,33 +10,33 @@
 
 #include "ipc/wire/ml_status.h"
 
-/* Bounds of what is kept; the kernel allows 128 KiB an argument and 2 MiB in all. Same as
- * ClientInfo.command_line in heap_service.mojom, but for the total. */
+/* Bounds of what is kept. The kernel allows 128 KiB an argument and 2 MiB in all. Except for the
+ * total, they are those of ClientInfo.command_line in heap_service.mojom. */
 enum {
     ML_COMMAND_LINE_MAX_ARGUMENTS = 4096,
     ML_COMMAND_LINE_MAX_ARGUMENT_BYTES = 4096,
     ML_COMMAND_LINE_MAX_BYTES = 128 * 1024
 };
 
-/* All zero is an empty one. */
+/* All zero is an empty command line. */
 struct ml_command_line {
     char **arguments; /* count pointers and a NULL, one block with the bytes they point to */
     size_t count;
     char *joined; /* the arguments with one blank between each */
 };
 
-/* From the NUL-separated bytes of /proc/PID/cmdline; a last argument without its NUL counts. What
- * is beyond the bounds is cut. Errors: ML_ENV_MEMORY. */
+/* Make one from the NUL-separated bytes of /proc/PID/cmdline. A last argument without its NUL
+ * counts. What exceeds the bounds is cut. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_command_line_from_bytes(struct ml_command_line *out_line, const char *bytes, size_t count_bytes);
 
-/* From an argv. Errors: ML_ENV_MEMORY. */
+/* Make one from an argv. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_command_line_from_argv(struct ml_command_line *out_line, char *const *argv);
 
 bool ml_command_line_equal(const struct ml_command_line *left, const struct ml_command_line *right);
 
-/* Free what it holds and make it empty. */
+/* Free the arguments and make the command line empty. */
 void ml_command_line_fini(struct ml_command_line *line);
 
 #endif

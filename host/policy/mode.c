@@ -17,7 +17,7 @@ const char *const ml_mode_names[ML_MODE_COUNT + 1] = {
     [ML_MODE_UTILITY_AND_BROWSER] = "utility-and-browser",
 };
 
-/* A cell that nobody wrote is ML_TAKE_NEVER: not profiled. */
+/* A role that a mode does not list is ML_TAKE_NEVER: not profiled. */
 static const uint8_t takes[ML_MODE_COUNT][ML_ROLE_COUNT] = {
     [ML_MODE_MINIMAL] =
         {[MEMLOG_SERVICE_ROLE_BROWSER] = ML_TAKE_ALWAYS,

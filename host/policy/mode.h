@@ -1,7 +1,7 @@
 /* Which roles each mode profiles. Room: host. Context: any; pure.
  *
- * One rule: the whole policy is the one table in mode.c; chance comes in as an argument, so that
- * every decision can be asked again. */
+ * One rule: the whole policy is the one table in mode.c. The random number is an argument, so that
+ * every decision can be repeated. */
 #ifndef MEMLOG_HOST_POLICY_MODE_H
 #define MEMLOG_HOST_POLICY_MODE_H
 
@@ -30,34 +30,34 @@ enum ml_mode {
 enum ml_take {
     ML_TAKE_NEVER = 0,
     ML_TAKE_ALWAYS,
-    ML_TAKE_THIRD,       /* with a chance of 1/3 */
-    ML_TAKE_THIRD_ALONE, /* with a chance of 1/3, and only while none of that role is profiled */
+    ML_TAKE_THIRD,       /* with a probability of 1/3 */
+    ML_TAKE_THIRD_ALONE, /* the same, and only while no process of the role is profiled */
     ML_TAKE_COUNT
 };
 
-/* A chance of 1/3 as Chromium draws it: 33,333 of 100,000. `draw` is below ML_MODE_DRAWS. */
+/* A probability of 1/3 as Chromium draws it: 33,333 of 100,000. */
 enum { ML_MODE_DRAWS = 100000, ML_MODE_DRAWS_TAKEN = 33333 };
 
 /* "renderer-sampling". */
 const char *ml_mode_name(enum ml_mode mode);
 
-/* All of them, in the enum's order; NULL behind the last. */
+/* The names of all modes, in the enum's order; NULL behind the last. */
 extern const char *const ml_mode_names[ML_MODE_COUNT + 1];
 
-/* The table's cell. */
+/* What the table says for a mode and a role. */
 enum ml_take ml_mode_take(enum ml_mode mode, enum memlog_service_role role);
 
-/* Whether a process of that role is profiled. `draw`: 0 .. ML_MODE_DRAWS - 1, drawn once for each
- * process; `profiled_of_role`: how many running ones of that role are profiled already. */
+/* Whether a process of that role is profiled. `draw` is 0 .. ML_MODE_DRAWS - 1, drawn once for each
+ * process. `profiled_of_role` is how many running processes of that role are profiled already. */
 bool ml_mode_takes(
     enum ml_mode mode, enum memlog_service_role role, uint32_t draw, uint32_t profiled_of_role
 );
 
 enum { ML_MODE_WHY_BYTES = 256 };
 
-/* Whether --only and --never leave a command line out: it is profiled only if one of `only` matches
- * (or there are none) and none of `never` does. `out_why` names the option, for people; it is
- * written only when true. */
+/* Whether --only and --never leave a command line out. It is profiled only if no pattern of `never`
+ * matches, and if one of `only` does or `only` is empty. When true, `out_why` names the option for
+ * people; otherwise it is not written. */
 bool ml_mode_leaves_out(
     const struct ml_patterns *only,
     const struct ml_patterns *never,

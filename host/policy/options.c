@@ -9,14 +9,14 @@
 #include "ipc/wire/staging.h"
 
 enum {
-    /* With --memlog-overrun=sample: what comes while the interval grows twelve times is not waited
-     * for (client/stream/overrun.h). */
+    /* With --memlog-overrun=sample the interval doubles a dozen times when the service stalls.
+     * Staging holds the chunks of that time, so that no thread waits (client/stream/overrun.h). */
     SAMPLE_SLOTS = 16,
-    /* What --memlog-sampling alone means: one page of memory. */
+    /* The interval of --memlog-sampling without a rate: one page of memory. */
     SAMPLING_DEFAULT_BYTES = 4096
 };
 
-/* Chromium's bound for a report. */
+/* Chromium waits this long for a report. */
 enum { UPLOAD_WAIT_S = 10 };
 
 enum ml_status ml_options_init(struct ml_options *out_options) {
@@ -93,8 +93,8 @@ enum ml_status ml_options_parse(
     return ML_OK;
 }
 
-/* MEMLOG_SOCKET is ours: set for the programs we start, and met again when memlog starts memlog.
- * The others are memlog-analyzer's (tools/analyzer/symbols/search.h,
+/* The host sets MEMLOG_SOCKET for the programs it starts, so a memlog below memlog sees it. The
+ * others belong to memlog-analyzer (tools/analyzer/symbols/search.h,
  * tools/analyzer/helpers/cache_keeper.h). */
 static const char *const environment_keys[] = {
     "MEMLOG_SOCKET",

@@ -1,4 +1,5 @@
-/* The options of `memlog run`: one row each, and what those do that are more than a value. */
+/* The options of `memlog run`: one row each, and the functions of those that do more than store a
+ * value. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,10 +15,11 @@
 #include "host/policy/options.h"
 #include "ipc/wire/staging.h"
 
-/* Thirty dumps from 1 MiB to 1 GiB: enough to see who came when, too few to fill a disk. */
+/* 25 % makes thirty dumps from 1 MiB to 1 GiB: enough to see what grew when, and too few to fill a
+ * disk. */
 enum { PEAK_STEP_PERCENT = 25, PEAK_STEP_PERCENT_MAX = 1000, PEAK_STEP_DIGITS = 4 };
 
-/* With less not even one small process's tables fit, nor those of one client's part. */
+/* With less, not even the tables of one small process fit. Also the minimum of --client-memory. */
 enum { SERVICE_MEMORY_MIN_BYTES = 1 << 20 };
 
 /* memlog.service.kMaxClients: no run has more processes. */
@@ -64,7 +66,7 @@ static bool read_no_page(void *to, const char *value, struct ml_error_message *w
     return true;
 }
 
-/* "25%", "50M"; nothing: 25 %. */
+/* "25%" or "50M"; without a value 25 %. */
 static bool read_peak_step(void *to, const char *value, struct ml_error_message *why) {
     struct ml_peak_step step = {.is_set = true};
     const size_t count = value != NULL ? strlen(value) : 0;
@@ -101,7 +103,7 @@ static bool read_upload(void *to, const char *value, struct ml_error_message *wh
     return ml_upload_target_parse(value, &upload->target, why) == ML_OK;
 }
 
-/* libcurl opens it by its name, again and again; one that comes later is none of its concern. */
+/* Accept a file that does not exist yet: libcurl opens it by name at each upload. */
 static bool read_upload_ca(void *to, const char *value, struct ml_error_message *why) {
     int fd = ml_input_regular(value);
     if (fd < 0 && errno != ENOENT) {

@@ -41,7 +41,7 @@ static bool is_same(const char *secret, const char *given) {
     return given != NULL && ml_page_guard_same(secret, given, strlen(given));
 }
 
-/* A literal address cannot be made to point elsewhere. */
+/* Whether the host is a literal address. Unlike a name, DNS cannot make it point elsewhere. */
 static bool is_address(const char *text) {
     unsigned char binary[sizeof(struct in6_addr)];
     return inet_pton(AF_INET, text, binary) == 1 || inet_pton(AF_INET6, text, binary) == 1;
@@ -51,7 +51,7 @@ static bool is_any(const char *address) {
     return strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0;
 }
 
-/* Host and port of a Host header; the port is 80 where none is said. False: it has another form. */
+/* Split a Host header into name and port; without a port it is 80. False: it is malformed. */
 static bool split_host(const char *text, char out_name[HOST_BYTES], unsigned long *out_port) {
     const char *end = text + strcspn(text, ":");
     const char *name = text;
@@ -111,7 +111,7 @@ bool ml_page_guard_is_own_site(
     if (claim->origin == NULL) {
         return true;
     }
-    /* The page that asks must be the one that is asked: same name, same port. */
+    /* Same origin: the page that sends the request has the name and port of the Host header. */
     return strncmp(claim->origin, scheme, strlen(scheme)) == 0 && claim->host != NULL &&
            strcasecmp(claim->origin + strlen(scheme), claim->host) == 0 &&
            ml_page_guard_knows_host(guard, claim->host);
@@ -130,7 +130,7 @@ static bool is_authorized(const struct ml_page_guard *guard, const char *authori
     return false;
 }
 
-/* Our cookie among all that the browser has for this machine. */
+/* Look for our cookie among all that the browser has for this machine, whatever the port. */
 static bool has_cookie(const struct ml_page_guard *guard, const char *cookies) {
     const size_t name_count = strlen(guard->cookie);
     const char *at = cookies;

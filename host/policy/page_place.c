@@ -34,7 +34,7 @@ parse_path(const char *value, struct ml_page_place *out_place, struct ml_error_m
     return ML_OK;
 }
 
-/* The address in front of the last colon, without its brackets. False: it is none. */
+/* Take the address before the last colon, without its brackets. False: it is not an address. */
 static bool take_address(const char *text, size_t count, struct ml_page_place *place) {
     unsigned char binary[sizeof(struct in6_addr)];
     const bool in_brackets = count > 2 && text[0] == '[' && text[count - 1] == ']';

@@ -6,7 +6,7 @@
 
 struct pattern {
     regex_t regex;
-    char *text; /* as it was added */
+    char *text; /* the expression */
     int number;
 };
 
@@ -66,7 +66,7 @@ const char *ml_patterns_text(const struct ml_patterns *patterns, size_t index) {
     return patterns->items[index].text;
 }
 
-/* NULL: none matches. */
+/* The first that matches; NULL: none does. */
 static const struct pattern *find(const struct ml_patterns *patterns, const char *text) {
     for (size_t i = 0; i < patterns->count; i++) {
         if (regexec(&patterns->items[i].regex, text, 0, NULL, 0) == 0) {

@@ -1,6 +1,6 @@
 /* Regular expressions over command lines, in order. Room: host. Context: any; one thread at a time.
  *
- * One rule: what is no regular expression is refused when it is added, with the reason; matching
+ * One rule: an invalid regular expression is refused when it is added, with the reason. So matching
  * cannot fail. */
 #ifndef MEMLOG_HOST_POLICY_PATTERNS_H
 #define MEMLOG_HOST_POLICY_PATTERNS_H
@@ -25,13 +25,13 @@ ML_NODISCARD enum ml_status ml_patterns_add(
 /* How many were added. */
 size_t ml_patterns_count(const struct ml_patterns *patterns);
 
-/* One of them as it was added; `index` is below their count. Owner: the patterns'. */
+/* The expression at `index`, which is below the count, as it was added. Owner: the patterns'. */
 const char *ml_patterns_text(const struct ml_patterns *patterns, size_t index);
 
 /* The first expression that matches, as it was added; NULL: none does. Owner: the patterns'. */
 const char *ml_patterns_matching(const struct ml_patterns *patterns, const char *text);
 
-/* The number that the first expression that matches was added with; -1: none does. */
+/* The number of the first expression that matches; -1: none does. */
 int ml_patterns_match(const struct ml_patterns *patterns, const char *text);
 
 #endif

@@ -16,7 +16,7 @@ struct ml_restart_verdict ml_restart_policy_died(
         restart_policy->suspect_deaths = client != 0 ? 1 : 0;
     }
     if (restart_policy->suspect_deaths >= ML_RESTART_POISON_DEATHS) {
-        /* It explains the deaths: without it the next one starts with a clean record. */
+        /* This client explains the deaths. Without it the count starts again. */
         verdict.poison = client;
         *restart_policy = (struct ml_restart_policy){.deaths = 0};
     }

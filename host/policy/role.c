@@ -42,8 +42,8 @@ static const struct {
     {"utility", MEMLOG_SERVICE_ROLE_UTILITY},
 };
 
-/* The role that the word [word, word + count) names by `--type=NAME`; -1: it is another word. A
- * type that we do not know is a role of its own: other. */
+/* The role that the word [word, word + count) names by `--type=NAME`. An unknown type is other. -1:
+ * the word has another form. */
 static int role_of_word(const char *word, size_t count) {
     static const char prefix[] = "--type=";
     size_t prefix_count = sizeof(prefix) - 1;
@@ -84,7 +84,7 @@ ml_role_of(const struct ml_patterns *rules, const struct ml_command_line *line, 
     if (is_root) {
         return MEMLOG_SERVICE_ROLE_BROWSER;
     }
-    /* A process that gives itself a title overwrites its arguments from the first on. */
+    /* A process that sets its title overwrites its arguments, beginning with the first. */
     int role = line->count > 0 ? role_of_title(line->arguments[0]) : -1;
     for (size_t i = 1; i < line->count && role < 0; i++) {
         role = role_of_word(line->arguments[i], strlen(line->arguments[i]));

@@ -1,8 +1,7 @@
-/* What a process of the tree is: browser, renderer, gpu, utility, other. Room: host. Context: any;
- * pure.
+/* The role of a process: browser, renderer, gpu, utility or other. Room: host. Context: any; pure.
  *
- * One rule: the person's own rules come first, in their order, then "the root is the browser", then
- * the built-in `--type=` arguments. */
+ * One rule: the rules of the command line come first, in their order. Then the root is the browser.
+ * Then the built-in rule reads `--type=` arguments. */
 #ifndef MEMLOG_HOST_POLICY_ROLE_H
 #define MEMLOG_HOST_POLICY_ROLE_H
 
@@ -16,19 +15,19 @@
 
 enum { ML_ROLE_COUNT = MEMLOG_SERVICE_ROLE_OTHER + 1 };
 
-/* All of them, in the enum's order; NULL behind the last. */
+/* The names of all roles, in the enum's order; NULL behind the last. */
 extern const char *const ml_role_names[ML_ROLE_COUNT + 1];
 
 /* "renderer". */
 const char *ml_role_name(enum memlog_service_role role);
 
-/* Errors: ML_ENV_MISSING with an error message that names the nearest. */
+/* Find a role by name. Errors: ML_ENV_MISSING with an error message that names the most similar. */
 ML_NODISCARD enum ml_status
 ml_role_parse(const char *name, enum memlog_service_role *out_role, struct ml_error_message *error);
 
 /* The role of a process. `rules` holds (regex, enum memlog_service_role). The built-in rule looks
- * at arguments that are `--type=NAME` as a whole, and at the words of the first one: a process that
- * gives itself a title overwrites its arguments from there on. */
+ * for arguments that are `--type=NAME` as a whole. It also looks at the words of the first
+ * argument, because a process that sets its title overwrites its arguments from there on. */
 enum memlog_service_role
 ml_role_of(const struct ml_patterns *rules, const struct ml_command_line *line, bool is_root);
 

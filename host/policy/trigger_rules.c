@@ -15,21 +15,21 @@ enum {
     MIB = 1 << 20,
     SECONDS_MAX = 365 * 24 * 3600,
     KEYS_MAX = 32,
-    /* Chromium's of 2019: background_profiling_triggers. */
+    /* From Chromium's background_profiling_triggers of 2019. */
     BROWSER_MIB = 400,
     GPU_MIB = 400,
     RENDERER_MIB = 500,
     UTILITY_MIB = 250,
     AGAIN_MIB = 500,
     INTERVAL_SECONDS = 15 * 60,
-    /* Ours: a tree whose members die one after another shall not fill the disk. */
+    /* Not Chromium's: processes that die one after another must not fill the disk with dumps. */
     MOST_DUMPS = 20,
     MOST_SECONDS = 3600,
 };
 
 enum kind { KIND_SIZE, KIND_COUNT, KIND_FLAG };
 
-/* One value of the file: `section` "" stands at the top. */
+/* One value of the file. `section` is "" for a key at the top. */
 struct key {
     const char *section, *name;
     enum kind kind;
@@ -136,7 +136,7 @@ static bool is_off(const json_t *value) {
            (json_is_string(value) && strcmp(json_string_value(value), "off") == 0);
 }
 
-/* What a value means. False: nothing. */
+/* Read a size that is a string or a number of bytes. False: it is neither. */
 static bool read_size(const json_t *value, uint64_t *out_bytes) {
     if (json_is_string(value)) {
         return ml_size_read(json_string_value(value), out_bytes) && *out_bytes > 0;
@@ -175,7 +175,7 @@ static enum ml_status apply(
         memcpy(at, &bytes, sizeof(bytes));
         return ML_OK;
     }
-    const json_int_t number = json_integer_value(value); /* 0 for what is none */
+    const json_int_t number = json_integer_value(value); /* 0 if it is not an integer */
     if (!is_off(value) && (number < 1 || number > (json_int_t)key->max)) {
         ml_error_set(
             error,
@@ -190,7 +190,7 @@ static enum ml_status apply(
     return ML_OK;
 }
 
-/* The names that may stand there: a section's keys; at the top the sections besides. */
+/* The names that are valid in a section: its keys; at the top, also the sections. */
 static size_t names_of(const char *section, const char *out_names[KEYS_MAX]) {
     size_t count = 0;
     for (size_t i = 0; i < KEYS; i++) {
@@ -250,7 +250,7 @@ static enum ml_status apply_object(
                 ml_error_set(error, "\"%.64s\": an object in { } is wanted", name);
                 return ML_PEER_FORM;
             }
-            status = apply_object(rules, name, value, error); /* one level, no more */
+            status = apply_object(rules, name, value, error); /* sections do not nest */
         } else {
             status = unknown_key(section, name, error);
         }

@@ -9,7 +9,7 @@
 enum {
     DELAY_FIRST_MS = 1000,
     DELAY_MAX_MS = 3600 * 1000,
-    /* A server that asks for more than a day means never. */
+    /* A Retry-After of more than a day is cut to a day. */
     RETRY_AFTER_MAX_S = 24 * 3600,
     HTTP_REQUEST_TIMEOUT = 408,
     HTTP_TOO_LARGE = 413,
@@ -48,7 +48,7 @@ static enum ml_status parse_folder(
     return ML_OK;
 }
 
-/* Take "?region=R" off. */
+/* Cut "?region=R" off the address and keep the region. */
 static enum ml_status
 take_region(struct ml_upload_target *target, char *rest, struct ml_error_message *error) {
     char *query = strchr(rest, '?');
@@ -140,7 +140,7 @@ enum ml_status ml_upload_target_parse(
     return ML_OK;
 }
 
-/* What the analyzer writes for a kind of target, and what that is called on the way. */
+/* What the analyzer writes for each kind of target, and its Content-Type. */
 static const struct {
     const char *form, *content_type;
 } bodies[ML_UPLOAD_KIND_COUNT] = {
@@ -174,7 +174,7 @@ enum ml_upload_verdict ml_upload_judge(unsigned http_status, unsigned tries, boo
     return passes && tries < ML_UPLOAD_TRIES_MAX ? ML_UPLOAD_AGAIN : ML_UPLOAD_GIVE_UP;
 }
 
-/* Seconds, or a date. 0: neither. */
+/* The seconds of a Retry-After header, which holds seconds or a date. 0: neither. */
 static uint64_t retry_after_s(const char *text, uint64_t now_s) {
     if (isdigit((unsigned char)text[0])) {
         return strtoull(text, NULL, 10);
@@ -192,7 +192,7 @@ ml_upload_delay_ms(unsigned tries, const char *retry_after, uint64_t now_s, uint
     const unsigned doublings = tries > 1 ? tries - 1 : 0;
     uint64_t delay_ms = doublings < 12 ? (uint64_t)DELAY_FIRST_MS << doublings : DELAY_MAX_MS;
     delay_ms = delay_ms < DELAY_MAX_MS ? delay_ms : DELAY_MAX_MS;
-    /* Half of it to one and a half: hosts that failed together do not come back together. */
+    /* Vary it between a half and one and a half, so that hosts that failed together spread out. */
     delay_ms = delay_ms / 2 + random % (delay_ms + 1);
     uint64_t asked_s =
         retry_after != NULL && retry_after[0] != '\0' ? retry_after_s(retry_after, now_s) : 0;

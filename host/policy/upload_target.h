@@ -1,6 +1,7 @@
-/* Where uploads go, by --upload=URL, and what becomes of an answer. Room: host. Context: any; pure.
+/* Where uploads go, by --upload=URL, and what to do after a server's answer. Room: host. Context:
+ * any; pure.
  *
- * One rule: a secret never stands in a URL; one that holds a user or password is refused. */
+ * One rule: a URL never holds a secret. One with a user or a password is refused. */
 #ifndef MEMLOG_HOST_POLICY_UPLOAD_TARGET_H
 #define MEMLOG_HOST_POLICY_UPLOAD_TARGET_H
 
@@ -25,22 +26,24 @@ enum { ML_UPLOAD_URL_BYTES = 4096, ML_UPLOAD_REGION_BYTES = 64 };
 
 struct ml_upload_target {
     enum ml_upload_kind kind;
-    char url[ML_UPLOAD_URL_BYTES]; /* the folder; else what the body goes to, without S3's key */
-    char region[ML_UPLOAD_REGION_BYTES]; /* of S3; "": the environment's */
+    char url[ML_UPLOAD_URL_BYTES]; /* the folder, or where the body is sent, without S3's key */
+    char region[ML_UPLOAD_REGION_BYTES]; /* of S3; "": from the environment */
 };
 
-/* Errors: ML_PEER_FORM, ML_ENV_REFUSED (a secret in it), with an error message that does not repeat
- * a secret. */
+/* Read the value of --upload.
+ *
+ * Errors: ML_PEER_FORM; ML_ENV_REFUSED it holds a secret; with an error message that does not
+ * repeat the secret. */
 ML_NODISCARD enum ml_status ml_upload_target_parse(
     const char *text, struct ml_upload_target *out_target, struct ml_error_message *error
 );
 
-/* The analyzer's --form for it, and the Content-Type of what that writes (without the boundary of
- * multipart forms). */
+/* The analyzer's --form for a kind of target, and the Content-Type of what it then writes. The
+ * boundary of a multipart form is not included. */
 const char *ml_upload_form(enum ml_upload_kind kind);
 const char *ml_upload_content_type(enum ml_upload_kind kind);
 
-/* What to do after a try. */
+/* What to do after an attempt. */
 enum ml_upload_verdict {
     ML_UPLOAD_DONE,
     ML_UPLOAD_AGAIN,  /* after a while */
@@ -48,16 +51,16 @@ enum ml_upload_verdict {
     ML_UPLOAD_GIVE_UP,
 };
 
-/* After a try that brought this HTTP status; 0: none came, the network's trouble.
- * `harder_tried`: it was pruned harder already. */
+/* Judge an attempt by its HTTP status. 0: the network failed and there is none. `harder_tried`: the
+ * report was pruned harder already. */
 enum ml_upload_verdict ml_upload_judge(unsigned http_status, unsigned tries, bool harder_tried);
 
-/* How long to wait after so many tries. `retry_after`: the header's value, NULL or "" if there was
- * none; `now_s`: time of day; `random`: any. Units: milliseconds. */
+/* How long to wait after so many attempts. `retry_after` is the header's value, NULL or "" without
+ * one. `now_s` is the time of day, `random` any number. Units: milliseconds. */
 uint64_t
 ml_upload_delay_ms(unsigned tries, const char *retry_after, uint64_t now_s, uint32_t random);
 
-/* So many tries a report gets: half a week at the longest delay. */
+/* How often a report is attempted: for half a week at the longest delay. */
 enum { ML_UPLOAD_TRIES_MAX = 100 };
 
 #endif
