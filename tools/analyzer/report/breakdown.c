@@ -12,10 +12,10 @@
 
 enum { ML_WORDS_OF_PROCESS_BYTES = 1024 };
 
-/* No row yet; a row's own number else. */
+/* Instead of a row's number: there is no row. */
 #define NO_ROW UINT32_MAX
 
-/* What a row is told by, within one breakdown: numbers of the frames' texts. */
+/* What identifies a row within one breakdown: the numbers of its texts. */
 struct row_key {
     uint32_t name, module;
 };
@@ -30,7 +30,7 @@ struct work {
     uint32_t *seen;       /* of each row: the last stack that counted it, + 1 */
     struct row_key *keys; /* of each row */
     size_t keys_capacity, seen_capacity;
-    uint32_t no_stack; /* the row of what has none */
+    uint32_t no_stack; /* the row of blocks without a stack */
 };
 
 static void totals_add(struct ml_breakdown_row *row, const struct ml_stack *stack) {
@@ -38,7 +38,7 @@ static void totals_add(struct ml_breakdown_row *row, const struct ml_stack *stac
     row->temporary_blocks += stack->temporary_blocks;
 }
 
-/* A new row. NO_ROW: no memory. */
+/* NO_ROW: no memory. */
 static uint32_t row_new(struct ml_breakdown *breakdown, const char *name, const char *module) {
     if (breakdown->rows_count == NO_ROW ||
         !ML_GROW(breakdown->rows, breakdown->rows_capacity, breakdown->rows_count + 1)) {
@@ -49,7 +49,7 @@ static uint32_t row_new(struct ml_breakdown *breakdown, const char *name, const 
     return (uint32_t)breakdown->rows_count++;
 }
 
-/* The row of what a frame is. NO_ROW: no memory. */
+/* The row of a frame, which is added when it is missing. NO_ROW: no memory. */
 static uint32_t row_of_frame(struct work *work, uint32_t frame) {
     struct ml_breakdown *breakdown = work->breakdown;
     const struct ml_frame *one = &breakdown->frames.frames[frame];
@@ -82,7 +82,7 @@ static uint32_t row_of_frame(struct work *work, uint32_t frame) {
     return row;
 }
 
-/* Frames to rows; parents come first. */
+/* Give each frame its row. Parents come first. */
 static bool rows_find(struct work *work) {
     for (size_t i = 0; i < work->breakdown->frames.frames_count; i++) {
         work->rows[i] = NO_ROW;
@@ -96,7 +96,7 @@ static bool rows_find(struct work *work) {
     return true;
 }
 
-/* The frame that a stack's bytes are the own ones of. */
+/* The frame whose `self` a stack counts in. */
 static uint32_t frame_of(const struct work *work, uint32_t node) {
     const struct ml_frame_tree *tree = &work->breakdown->frames;
     uint32_t innermost = work->frames[node];
@@ -109,7 +109,7 @@ static uint32_t frame_of(const struct work *work, uint32_t node) {
         frame = tree->frames[frame].parent;
     }
     if (frame == ML_STACKS_NONE || work->rows[frame] == NO_ROW) {
-        return innermost; /* allocator frames alone */
+        return innermost; /* there are only allocator frames */
     }
     return frame;
 }
@@ -326,7 +326,7 @@ static uint64_t weight_of(const struct ml_breakdown_row *row, const struct order
     }
 }
 
-/* Largest first; of equal ones by cumulative bytes, then by name: the same dump, the same order. */
+/* Largest first, then by cumulative bytes, then by name. The same dump gives the same order. */
 static int order_rows(const void *left, const void *right, void *context) {
     const struct ml_breakdown_row *a = left;
     const struct ml_breakdown_row *b = right;

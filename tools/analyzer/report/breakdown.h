@@ -1,7 +1,7 @@
 /* Who holds what, by function, module, thread, size or process. Room: tools. Context: one thread.
  *
  * One rule: the rows' own figures (`self`) add up to the dump's. `cumulative` counts a stack once
- * for each row that stands in it, also where that row stands in it twice. */
+ * for each row in it, even if the row is in it twice. */
 #ifndef MEMLOG_TOOLS_ANALYZER_REPORT_BREAKDOWN_H
 #define MEMLOG_TOOLS_ANALYZER_REPORT_BREAKDOWN_H
 
@@ -41,7 +41,7 @@ struct ml_breakdown {
     struct ml_arena arena;
 };
 
-/* Break the list of the whole tree down. `is_every_frame_shown`: the innermost frame holds the
+/* Break down the list of the whole tree. `is_every_frame_shown`: the innermost frame holds the
  * blocks, even an allocator frame. Errors: ML_ENV_MEMORY. _fini is needed in any case. */
 ML_NODISCARD enum ml_status ml_breakdown_init(
     struct ml_breakdown *breakdown,

@@ -8,8 +8,8 @@
 #include "tools/analyzer/stacks/function_name.h"
 
 enum {
-    ROWS_SHOWN = 20,      /* when the user says nothing */
-    FIGURES_COLUMNS = 62, /* before the name */
+    ROWS_SHOWN = 20,      /* by default */
+    FIGURES_COLUMNS = 62, /* columns in front of the name */
     NAME_COLUMNS_MIN = 24,
 };
 
@@ -35,7 +35,7 @@ static double percent(uint64_t part, uint64_t whole) {
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Whether rows of this kind have callees: else `cumulative` would say the same again. */
+/* Whether rows of this kind have callees. Without callees `cumulative` equals `self`. */
 static bool has_cumulative(const struct ml_report *report) {
     return report->by == ML_BY_FUNCTION || report->by == ML_BY_MODULE;
 }
@@ -95,7 +95,7 @@ static size_t rows_wanted(const struct ml_report *report, size_t by_default) {
     return wanted < report->breakdown->rows_count ? wanted : report->breakdown->rows_count;
 }
 
-/* Whether a line for a person has anything to say. */
+/* A row that the text leaves out. */
 static bool is_empty(const struct ml_report *report, const struct ml_breakdown_row *row) {
     return ml_metric_bytes(&row->cumulative, report->metric) == 0 &&
            (report->order != ML_ORDER_TEMPORARY || row->temporary_blocks == 0);

@@ -42,7 +42,7 @@ static bool is_memlog(const struct ml_profile_region *region) {
            (slash != NULL && strncmp(slash, "/libmemlog.so", sizeof "/libmemlog.so" - 1) == 0);
 }
 
-/* Files that no disk has: they live as long as somebody maps them or has them open. */
+/* Files without a disk. They live as long as a process maps them or has them open. */
 static bool is_shared_memory(const struct ml_profile_region *region) {
     static const char *const names[] = {"/memfd:", "/dev/shm/", "/dev/zero", "/SYSV", "[shmem"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -64,8 +64,8 @@ static enum ml_component of_file(const struct ml_profile_region *region) {
                : ML_COMPONENT_FILES;
 }
 
-/* The loader maps .bss behind a file's data, without a file. The kernel makes one mapping of it and
- * of what is mapped next to it: then it is not .bss alone. */
+/* The loader maps .bss without a file, behind the file's data. The kernel may join that mapping
+ * with its neighbours. Then it is larger, and not .bss alone. */
 static bool
 is_bss(const struct ml_profile_process *process, const struct ml_profile_region *region) {
     enum { PAGE_BYTES = 4096 };
@@ -78,7 +78,7 @@ is_bss(const struct ml_profile_process *process, const struct ml_profile_region 
     return false;
 }
 
-/* Where no block lies in it. */
+/* The component of a region in which no block is known. */
 static enum ml_component
 component_of(const struct ml_profile_process *process, const struct ml_profile_region *region) {
     if (is_memlog(region)) {
@@ -118,8 +118,8 @@ static uint64_t least(uint64_t one, uint64_t other) {
     return one < other ? one : other;
 }
 
-/* A part of a region. Of what is shared with other processes the kernel tells this one's part of
- * the whole region: it is split as the bytes are. */
+/* A part of a region. The kernel tells `proportional` for the whole region only. Its shared part is
+ * split in the ratio of the shared bytes. */
 static struct ml_component_figures
 part_of(const struct ml_component_figures *whole, uint64_t private_bytes, uint64_t shared_bytes) {
     struct ml_component_figures part = {
@@ -144,9 +144,9 @@ without(const struct ml_component_figures *whole, const struct ml_component_figu
       .swapped = whole->swapped - part->swapped};
 }
 
-/* The heap has what its blocks hold; slack is the rest of their pages. Pages without any block are
- * slack where all of the mapping is the allocator's, which is certain of [heap] alone: the kernel
- * makes one mapping of neighbours, whoever has mapped them. */
+/* The heap has what its blocks hold. Slack is the rest of their pages. Pages without a block are
+ * slack only if the whole mapping is the allocator's. That is certain of [heap] alone, since the
+ * kernel joins neighbouring mappings. */
 static void split(
     struct ml_components *components,
     const struct ml_profile_region *region,

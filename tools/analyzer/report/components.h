@@ -1,8 +1,8 @@
-/* What a process's memory is made of: each resident byte has one owner, and the owners' sums are
- * the kernel's figures. Room: tools. Context: one thread.
+/* What a process's memory is made of. Each resident byte has one owner, and the sums of all owners
+ * are the kernel's figures. Room: tools. Context: one thread.
  *
- * One rule: nothing is left over, and nothing is guessed. What nobody is known to own is a
- * component of its own, and so is what moved between two readings. */
+ * One rule: nothing is left over, and nothing is guessed. Memory without a known owner is a
+ * component. What moved between two readings is counted apart. */
 #ifndef MEMLOG_TOOLS_ANALYZER_REPORT_COMPONENTS_H
 #define MEMLOG_TOOLS_ANALYZER_REPORT_COMPONENTS_H
 
@@ -16,10 +16,10 @@ enum ml_component {
     ML_COMPONENT_CODE,      /* of files, executable */
     ML_COMPONENT_DATA,      /* of files, written to: .data, and .bss behind it */
     ML_COMPONENT_FILES,     /* of files, the rest */
-    ML_COMPONENT_SHARED,    /* shared memory without a file of a disk */
+    ML_COMPONENT_SHARED,    /* shared memory without a file on a disk */
     ML_COMPONENT_STACK,     /* the main thread's */
     ML_COMPONENT_MEMLOG,    /* the profiler's own file and staging */
-    ML_COMPONENT_ANONYMOUS, /* mapped by the program: nobody here knows for what */
+    ML_COMPONENT_ANONYMOUS, /* mapped by the program, for an unknown purpose */
     ML_COMPONENTS
 };
 
@@ -33,8 +33,8 @@ struct ml_component_figures {
 struct ml_components {
     struct ml_component_figures of[ML_COMPONENTS];
     struct ml_component_figures all; /* the kernel's own sums */
-    /* What blocks hold of mappings beyond what the kernel counted there: it became resident between
-     * two readings, and counts nowhere above. */
+    /* Bytes of blocks beyond what the kernel counted in their mappings. They became resident
+     * between two readings, and count nowhere above. */
     uint64_t moved;
 };
 

@@ -1,8 +1,8 @@
-/* What the heap explains of a process's memory, and whose memory went unseen, in words. Room:
+/* How much of a process's memory the heap explains, and whose memory was not seen, as text. Room:
  * tools.
  *
- * One rule: words say what was read, and no more: of memory that the heap does not explain nobody
- * here knows whose it is. */
+ * One rule: the text says what was read, and no more. Who owns memory that the heap does not
+ * explain is not known here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +15,14 @@
 enum {
     UNDER_NAME_COLUMN = 9, /* of the table of processes */
     BEHIND_TITLE_COLUMN = 15,
-    HANG_COLUMNS = 2, /* where a line goes on, that many further in */
+    HANG_COLUMNS = 2, /* further indentation of continued lines */
     SUMMARY_LINES = 4,
     TEXT_BYTES = 512
 };
 
 static const char behind_title[] = "               ";
 
-/* A peak that much above what is live is worth its words. */
+/* Whether the peak is so far above the live bytes that the text names it. */
 static bool was_much_larger(uint64_t peak_bytes, uint64_t live_bytes) {
     const uint64_t least_bytes = (uint64_t)1 << 20;
 
@@ -65,8 +65,7 @@ put_reading(const struct ml_report_page *page, const struct ml_profile_process *
     put_below(page, text);
 }
 
-/* "private 330.1 MiB = 12.0 MiB heap + 1.8 MiB allocator slack + ...": all of it, by the kernel's
- * figures. */
+/* "private 330.1 MiB = 12.0 MiB heap + 1.8 MiB allocator slack + ...", by the kernel's figures. */
 static void
 put_components(const struct ml_report_page *page, const struct ml_profile_process *process) {
     struct ml_components components;
@@ -118,7 +117,7 @@ void ml_report_coverage(
     }
 }
 
-/* The text in so many lines, cut behind a word where it is longer. */
+/* Print the text in at most `lines` lines. A longer text is cut behind a word. */
 static void put_lines(const struct ml_report_page *page, char *text, size_t lines) {
     size_t used = strlen(text);
 
@@ -138,8 +137,8 @@ static void put_lines(const struct ml_report_page *page, char *text, size_t line
     putc('\n', page->out);
 }
 
-/* A line for each kind of process, and what is over to the largest ones, whose words are cut else.
- */
+/* One line for each kind of process. Lines that are left over go to the largest kinds, whose text
+ * is cut otherwise. */
 static void put_unseen(const struct ml_report_page *page, size_t lines_max) {
     const struct ml_profile *profile = page->report->profile;
     const size_t room = lines_max - (profile->list_missed > 0);

@@ -13,7 +13,7 @@ struct builder {
     uint32_t no_stack_row;
 };
 
-/* A row for every frame that there is by now. */
+/* Add an empty entry for each new frame. False: no memory. */
 static bool rows_grow(struct builder *builder) {
     if (!ML_GROW(builder->rows, builder->rows_capacity, builder->tree.frames_count)) {
         return false;

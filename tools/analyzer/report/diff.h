@@ -28,7 +28,7 @@ struct ml_diff {
     size_t count, capacity;
 };
 
-/* Compare two dumps that have their names. Errors: ML_ENV_MEMORY; _fini is needed even then. */
+/* Compare two dumps whose names were found. Errors: ML_ENV_MEMORY; _fini is needed even then. */
 ML_NODISCARD enum ml_status
 ml_diff_init(struct ml_diff *diff, const struct ml_stacks *from, const struct ml_stacks *to);
 void ml_diff_fini(struct ml_diff *diff);

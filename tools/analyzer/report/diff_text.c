@@ -10,7 +10,7 @@
 
 enum { STACKS_SHOWN = 5 };
 
-/* Bytes that came, or went: the larger minus the smaller. */
+/* The larger minus the smaller. */
 static uint64_t distance(uint64_t from, uint64_t to) {
     return from < to ? to - from : from - to;
 }
@@ -22,7 +22,7 @@ static uint64_t change_of(const struct ml_diff_stack *stack, enum ml_metric metr
     );
 }
 
-/* Largest change first; of equal ones the larger in all. */
+/* Largest change first, then the largest change in allocated bytes, then by node. */
 static int order_by_change(const void *left, const void *right, void *context) {
     const struct ml_diff_stack *a = left;
     const struct ml_diff_stack *b = right;
@@ -207,7 +207,7 @@ static void put_change(
     ml_report_frames(&pages[stack->side], stack->node);
 }
 
-/* Those that grew, or those that shrank; they are sorted by change. */
+/* Print the stacks that grew, or those that shrank. They are sorted by change. */
 static void put_changes(
     const struct ml_report_page pages[ML_DIFF_SIDES],
     const struct ml_diff *diff,
@@ -238,7 +238,7 @@ static void put_changes(
     }
 }
 
-/* A process in both dumps, or in one. */
+/* A process that is in both dumps, or in one. */
 struct process_change {
     const struct ml_profile_process *process; /* the later one, if there are two */
     uint32_t from_pid;                        /* 0: it is new */
@@ -298,7 +298,7 @@ static struct process_change change_of_pair(
     return change;
 }
 
-/* What changed in which process, where there are several. */
+/* What changed in each process, if either dump has several. */
 static void put_processes(const struct ml_report_page pages[ML_DIFF_SIDES], enum ml_metric metric) {
     enum { PROCESSES_SHOWN = 10 };
     const struct ml_report_page *page = &pages[ML_DIFF_TO];
@@ -330,7 +330,8 @@ static void put_processes(const struct ml_report_page pages[ML_DIFF_SIDES], enum
     free(changes);
 }
 
-/* What a side's figures are not: all, or exact. Nothing of one that is both. */
+/* Say what limits a side's figures: losses, unseen memory, sampling. Prints nothing if nothing
+ * does. */
 static void put_certainty(const struct ml_report_page *page, const char *title) {
     const struct ml_profile *profile = page->report->profile;
     const uint64_t sampling_bytes = ml_profile_sampling_bytes(profile);
@@ -360,7 +361,7 @@ static void put_certainty(const struct ml_report_page *page, const char *title) 
     }
 }
 
-/* What the sides show as live. */
+/* The word for what the sides show as live. */
 static const char *live_word(const struct ml_report sides[ML_DIFF_SIDES]) {
     const struct ml_profile *from = sides[ML_DIFF_FROM].profile;
     const struct ml_profile *to = sides[ML_DIFF_TO].profile;

@@ -7,7 +7,7 @@
 #include "tools/analyzer/report/components.h"
 #include "tools/analyzer/report/internal.h"
 
-/* The version of the form. */
+/* The version of the JSON form. */
 enum { REPORT_VERSION = 1 };
 
 static void text_member(struct ml_json *json, const char *name, struct ml_profile_text text) {
@@ -18,12 +18,12 @@ static void time_member(struct ml_json *json, const char *name, uint64_t realtim
     ml_json_string_member(json, name, ml_units_time_ms(realtime_ns).text);
 }
 
-/* Whole bytes and blocks, rounded. */
+/* The error as a whole number of bytes or blocks. */
 static void error_member(struct ml_json *json, const char *name, double error) {
     ml_json_number_member(json, name, (uint64_t)(error + 0.5));
 }
 
-/* Standard errors, where the figures are estimates. */
+/* Prints nothing when the figures are exact. */
 static void put_errors(struct ml_json *json, const struct ml_profile_totals *totals) {
     struct ml_profile_spread errors;
 
@@ -83,7 +83,7 @@ void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks,
         const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
 
         if (place->kind == ML_FRAME_THREAD && stacks->nodes[node].parent == ML_STACKS_NONE) {
-            continue; /* it is the stack's "thread" */
+            continue; /* the stack has it as "thread" */
         }
         for (size_t i = 0; i < place->symbols_count; i++) {
             put_frame(json, stacks, place, &stacks->symbols[place->first_symbol + i]);
@@ -114,7 +114,7 @@ put_stacks(struct ml_json *json, const struct ml_report *report, const struct ml
     ml_json_close(json, ']');
 }
 
-/* At what interval from when on. */
+/* The sampling intervals, each with the time from which it held. */
 static void put_sampling(
     struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
 ) {
@@ -159,7 +159,7 @@ static void put_not_profiled(struct ml_json *json, const struct ml_profile *prof
     ml_json_close(json, ']');
 }
 
-/* How the list of processes came to be, and what it may not hold. */
+/* The source of the list of processes, and what the list may lack. */
 static void put_list(struct ml_json *json, const struct ml_profile *profile) {
     ml_json_open_member(json, "process_list", '{');
     text_member(json, "source", profile->list_source);
@@ -168,7 +168,7 @@ static void put_list(struct ml_json *json, const struct ml_profile *profile) {
     ml_json_close(json, '}');
 }
 
-/* Why it was taken unasked, and who is guilty; nothing when somebody asked. */
+/* The trigger and the guilty stack. Prints nothing for a dump without a trigger. */
 static void put_trigger(struct ml_json *json, const struct ml_report *report) {
     const struct ml_profile_trigger *trigger = &report->profile->trigger;
 
@@ -221,7 +221,7 @@ static void put_figures(struct ml_json *json, const struct ml_component_figures 
     ml_json_number_member(json, "swapped_bytes", figures->swapped);
 }
 
-/* Whose each resident byte is; null: its mappings are not in the dump. */
+/* The components of the process's memory. null: its mappings are not in the dump. */
 static void put_memory(
     struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
 ) {
@@ -262,7 +262,7 @@ static void put_coverage(struct ml_json *json, const struct ml_profile_process *
         ml_json_number_member(json, "private_bytes", ml_profile_private_bytes(process));
     } else {
         ml_json_key(json, "private_bytes");
-        ml_json_null(json); /* nobody knows whether there was any */
+        ml_json_null(json); /* it was never read */
     }
     text_member(
         json, "allocator", process->allocator.count_bytes > 0 ? process->allocator : unknown
@@ -304,7 +304,7 @@ static void put_process_head(
     ml_json_bool_member(json, "from_startup", process->from_startup);
     ml_json_key(json, "complete");
     if (!recorded) {
-        ml_json_null(json); /* it has no events of which any could be lost, or not */
+        ml_json_null(json); /* it has no events to lose */
     } else {
         ml_json_bool(json, process->complete && !process->partial);
     }
@@ -323,7 +323,7 @@ static void put_process_head(
     time_member(json, "peak_time", ml_profile_realtime_ns(profile, process->peak_ticks));
 }
 
-/* produced = received + in_flight + what dropped holds; "balanced" says that it is so. */
+/* produced = received + in_flight + the sum of "dropped". "balanced" says whether that holds. */
 static void put_accounting(struct ml_json *json, const struct ml_profile_accounting *accounting) {
     ml_json_open_member(json, "accounting", '{');
     ml_json_number_member(json, "produced", accounting->produced);

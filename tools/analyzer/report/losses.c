@@ -1,11 +1,11 @@
-/* What a report says of what was not recorded, and of what recording cost in waiting. */
+/* The report's text on what was not recorded, and on how long programs waited for their pipes. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 
-/* Why events were dropped, and what to do about it; in the order in which they are told. */
+/* Why events were dropped, and what helps, in the order in which they are printed. */
 struct reason {
     uint64_t count;
     const char *why;
@@ -72,7 +72,7 @@ static void put_gap(const struct ml_report_page *page, const struct ml_profile_g
     putc('\n', page->out);
 }
 
-/* Their reasons stand among the processes that were not recorded. */
+/* Their number alone. The section of unrecorded processes has the reasons. */
 static void put_lost_forks(const struct ml_report_page *page) {
     const uint64_t count = page->report->profile->lost_forks;
 

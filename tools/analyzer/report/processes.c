@@ -1,4 +1,5 @@
-/* The text report's table of processes, and who is not in it. Room: tools. */
+/* The text report's table of processes, and the list of programs that ran without memlog. Room:
+ * tools. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 
 enum { PROCESSES_SHOWN = 20 };
 
-/* Columns of the process table beside the name: pid, state and three figures; what stands there
- * only where it says something. */
+/* Columns of the process table beside the name: pid, state and three figures. Role and held bytes
+ * have a column only where they are needed. */
 enum {
     PROCESS_FIGURES_COLUMNS = 54,
     ROLE_COLUMNS = 10,
@@ -22,19 +23,19 @@ enum {
     NAME_COLUMNS_MAX = 32
 };
 
-/* What the table has. */
+/* The layout of the table. */
 struct table {
     size_t name_columns;
-    bool has_roles;   /* somebody has said one, beside the first process ... */
-    bool roles_below; /* ... and there is no column for them */
-    bool has_held;    /* there are several, which held the tree's peak together */
+    bool has_roles;   /* a process has a role other than "main" ... */
+    bool roles_below; /* ... but the page is too narrow for a column */
+    bool has_held;    /* there are several processes, which share the tree's peak */
 };
 
 void ml_report_state(const struct ml_profile_process *process, char *out_state, size_t out_bytes) {
     switch (process->state) {
     case MEMLOG_SERVICE_PROCESS_STATE_EXITED:
         if (process->folded_processes > 0 && process->exit_code == -1) {
-            snprintf(out_state, out_bytes, "exited"); /* not all of them with one code */
+            snprintf(out_state, out_bytes, "exited"); /* their exit codes differ */
             break;
         }
         snprintf(out_state, out_bytes, "exit %" PRId32, process->exit_code);
@@ -52,7 +53,7 @@ void ml_report_state(const struct ml_profile_process *process, char *out_state, 
     }
 }
 
-/* An entry that stands for several; its figures are their sums. */
+/* The line of an entry that stands for several processes. Its figures are their sums. */
 static void
 put_folded(const struct ml_report_page *page, const struct ml_profile_process *process) {
     ml_report_print(
@@ -89,7 +90,7 @@ static struct table table_of(const struct ml_report_page *page) {
     return table;
 }
 
-/* What it was started with, in one line. */
+/* The command line, cut to one line. The role is in front if it has no column. */
 static void put_words(
     const struct ml_report_page *page,
     const struct table *table,
@@ -218,7 +219,7 @@ void ml_report_not_profiled(const struct ml_report_page *page) {
     for (size_t i = 0; i < profile->not_profiled_count; i++) {
         const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
         if (one->is_listed) {
-            continue; /* told among the processes that were not recorded */
+            continue; /* the section of unrecorded processes has it */
         }
         if (count == 0) {
             ml_report_heading(page, "Not profiled", "these ran without memlog");

@@ -1,4 +1,4 @@
-/* What a report says of processes whose sampling interval changed while they ran. */
+/* The report's text on processes whose sampling interval changed while they ran. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -11,10 +11,10 @@
 #include "tools/analyzer/stacks/function_name.h"
 
 enum {
-    STACKS_SHOWN = 5,       /* of each list, when the user says nothing */
-    FRAMES_SHOWN = 8,       /* of each stack: the innermost, and main's side */
-    OUTER_FRAMES_SHOWN = 2, /* of those, outermost */
-    FILES_SHOWN = 5,        /* without names */
+    STACKS_SHOWN = 5,       /* of each list by default */
+    FRAMES_SHOWN = 8,       /* of each stack: the innermost and the outermost */
+    OUTER_FRAMES_SHOWN = 2, /* how many of them are outermost */
+    FILES_SHOWN = 5,        /* files without names */
 };
 
 static struct ml_report_line line_of(
@@ -31,12 +31,12 @@ static struct ml_report_line line_of(
         line.source_line = symbol->line;
     }
     if (place->kind != ML_FRAME_ADDRESS) {
-        line.name = ml_place_name(place, NULL); /* needs no buffer: it is no address */
+        line.name = ml_place_name(place, NULL); /* only the name of an address needs a buffer */
     }
     return line;
 }
 
-/* What the C library does before main or a thread's function says nothing. */
+/* Frames of the C library before main or a thread's function. They tell a reader nothing. */
 static bool is_startup(const char *name) {
     static const char *const names[] = {
         "_start",
@@ -107,7 +107,7 @@ static void put_line(const struct ml_report_page *page, const struct ml_report_l
     const char *shown = NULL;
 
     shown = ml_report_line_name(line, name);
-    shown += !line->name && !line->module[0]; /* no "+" where no module stands before it */
+    shown += !line->name && !line->module[0]; /* without a module the "+" is left out */
     ml_function_name_fit(shown, name_columns - GAP, fitted, sizeof fitted);
     where[0] = '\0';
     if (line->file[0]) {
@@ -126,7 +126,8 @@ static void put_line(const struct ml_report_page *page, const struct ml_report_l
     putc('\n', page->out);
 }
 
-/* How many of the innermost lines hand memory on for others; none when all do. */
+/* How many of the innermost lines are allocator frames. 0 if all are, so that some lines are
+ * left. */
 static size_t count_allocator_frames(const struct ml_report_line *lines, size_t count) {
     size_t at = 0;
 
@@ -288,7 +289,7 @@ const char *ml_report_live_title(const struct ml_profile *profile) {
                                            : "Who held what was left at exit";
 }
 
-/* The one list that was asked for. */
+/* The list that the user asked for. */
 static void put_wished(const struct ml_report_page *page) {
     static const char *const titles[] = {
         "Who holds what is live", "Who held the peak", "Who allocated"}; /* in the metric's order */
@@ -375,7 +376,7 @@ void ml_report_nameless(const struct ml_report_page *page) {
         }
         fputs("  ", page->out);
         ml_report_put(page, file->path.bytes);
-        /* What a debug file of it would be found by. */
+        /* Debug files are found by build id. */
         fprintf(
             page->out,
             " (%sbuild id%s%s): %zu of %zu places",

@@ -9,12 +9,12 @@
 
 enum {
     HOLDERS_SHOWN = 5,
-    HOLDERS_MAX = 20000,  /* stacks that are looked at, the largest ones */
+    HOLDERS_MAX = 20000,  /* only so many stacks are read, the largest */
     CALLERS_SHOWN = 4,    /* of each, innermost first */
-    FIGURES_COLUMNS = 24, /* before them */
+    FIGURES_COLUMNS = 24, /* in front of the callers */
 };
 
-/* Below this share of the peak what is left at the end is not what the run was about. */
+/* With less than this share of the peak live, the summary shows who held the peak instead. */
 enum { LIVE_PERCENT_MIN = 10 };
 
 /* Stacks with the same callers. */
@@ -23,15 +23,15 @@ struct holder {
     uint64_t bytes;
 };
 
-/* Text that grows as long as there is room. */
+/* Text that grows while there is room. */
 struct callers {
     char *text;
     size_t at, columns;
     size_t shown;
-    const char *nameless_in; /* the last one was of that module, and had no name; NULL: it had */
+    const char *nameless_in; /* the module of the last frame if it has no name; else NULL */
 };
 
-/* One more; false: there is no room. */
+/* False: there is no room. */
 static bool add_caller(struct callers *callers, const char *name) {
     const size_t needed = strlen(name) + (callers->shown > 0 ? 3 : 0);
 
@@ -49,8 +49,8 @@ static bool add_caller(struct callers *callers, const char *name) {
     return true;
 }
 
-/* Frames that nobody can name are there all the same: else whoever called them would get the blame.
- * Several of one module are told as one. */
+/* Show frames without a name, too. Otherwise their callers would get the blame. Several such frames
+ * of one module in a row are shown as one. */
 static bool add_nameless(struct callers *callers, const char *module) {
     char words[ML_REPORT_CALLERS_BYTES];
 
@@ -78,12 +78,12 @@ void ml_report_callers(
         bool has_room = true;
 
         if (!lines[i].name && ml_attribution_is_common_name(lines[i].module) && i + 1 < count) {
-            continue; /* the C library's own functions hand on, named or not */
+            continue; /* functions of common libraries only pass memory on */
         }
         if (!lines[i].name) {
             has_room = add_nameless(&callers, lines[i].module);
         } else if (lines[i].name[0] != '[' && (!ml_is_allocator_frame(lines[i].name) || i + 1 == count)) {
-            /* "[frames left out]" is no caller. */
+            /* "[frames left out]" is not a caller. */
             ml_function_name_brief(lines[i].name, name, sizeof name);
             callers.nameless_in = NULL;
             has_room = add_caller(&callers, name);
@@ -112,8 +112,8 @@ static int order_bytes(const void *left, const void *right) {
     return (a->bytes < b->bytes) - (a->bytes > b->bytes);
 }
 
-/* One holder for each of the callers, largest first. NULL: no memory or none. Owner: the caller's.
- */
+/* Merge the stacks that have the same callers, largest first. NULL: no memory, or no stacks. Owner:
+ * the caller. */
 static struct holder *
 holders_of(const struct ml_report_page *page, enum ml_metric metric, size_t *out_count) {
     size_t count = 0;

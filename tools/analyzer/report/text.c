@@ -50,7 +50,7 @@ void ml_report_put(const struct ml_report_page *page, const char *text) {
     ml_printable_put_text(page->out, text);
 }
 
-/* Lines that the text takes; it is written to `page->out` if asked to. */
+/* The number of lines that the text takes. `is_written`: print them, too. */
 static size_t
 wrap(const struct ml_report_page *page, size_t column, const char *text, bool is_written) {
     const size_t first_column = column;
@@ -142,7 +142,7 @@ static void put_holding(
     put_amount(page, title, holding->bytes, holding->blocks, errors.live_bytes, meaning);
 }
 
-/* What is held, and what ended processes left: two things. At the end there is the one alone. */
+/* What is live, and what ended processes left. When no process runs, print the latter alone. */
 static void put_held(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     const bool anyone_runs = ml_profile_anyone_runs(profile);
@@ -187,7 +187,7 @@ static void put_title(const struct ml_report_page *page) {
     );
 }
 
-/* Why the dump was taken, and who is guilty. */
+/* Why the dump was taken, and which stack is guilty. */
 static void put_trigger(const struct ml_report_page *page) {
     const struct ml_profile_trigger *trigger = &page->report->profile->trigger;
     char callers[ML_REPORT_CALLERS_BYTES];
@@ -197,7 +197,7 @@ static void put_trigger(const struct ml_report_page *page) {
         return;
     }
     if (trigger->kind == ML_PROFILE_TRIGGER_ASKED) {
-        fputs("  asked for    ", page->out); /* in the words of who asked */
+        fputs("  asked for    ", page->out); /* the reason is the text of the request */
         snprintf(text, sizeof text, "%s", trigger->reason.bytes);
     } else {
         fputs("  taken for    ", page->out);
@@ -223,7 +223,7 @@ static void put_trigger(const struct ml_report_page *page) {
     }
 }
 
-/* Whether that is all there was. */
+/* Whether events were lost, or memory was not seen. */
 static void put_completeness(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
 
@@ -258,7 +258,8 @@ static void put_completeness(const struct ml_report_page *page) {
     ml_report_uncovered(page);
 }
 
-/* How far the stacks can be trusted; nothing when there is nothing to say. */
+/* How many stacks are incomplete, and what the check of the unwinder found. Prints nothing without
+ * either. */
 static void put_stack_quality(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     uint64_t cut = 0;
@@ -293,7 +294,6 @@ static void put_stack_quality(const struct ml_report_page *page) {
     }
 }
 
-/* What was held and allocated. */
 static void put_figures(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     char peak[2 * ML_UNITS_BYTES];
@@ -331,7 +331,7 @@ void ml_report_answer(const struct ml_report_page *page) {
     put_title(page);
     putc('\n', page->out);
     put_trigger(page);
-    if (profile->processes_count > 0) { /* of nobody there are no figures, not figures of 0 */
+    if (profile->processes_count > 0) { /* without a process there are no figures, not even 0 */
         put_figures(page);
     }
     put_completeness(page);
@@ -349,7 +349,7 @@ void ml_report_answer(const struct ml_report_page *page) {
     }
 }
 
-/* Blocks that lived for nothing else to happen, where they are many. */
+/* Temporary blocks, where they are many. */
 static void put_temporary(const struct ml_report_page *page) {
     enum { WORTH_A_LINE_PERCENT = 10 };
     const struct ml_stack_list *list = &page->report->stacks->tree;
@@ -392,7 +392,7 @@ void ml_report_text(
     }
     ml_report_answer(&page);
     if (!report->stacks->is_filtered) {
-        put_temporary(&page); /* counted over the stacks, which are not all there else */
+        put_temporary(&page); /* counted over all stacks, of which a filter drops some */
     }
     ml_report_processes(&page);
     ml_report_sampling(&page);

@@ -14,12 +14,13 @@ enum { MS_PER_S = 1000, S_PER_DAY = 24 * 3600 };
 
 /* ---- a series */
 
-/* The point whose slot holds that moment; the last one for any later. */
+/* The point whose slot holds that time. Later times get the last point. */
 static size_t slot_of(const struct ml_profile_series *series, uint64_t ms) {
     return ml_keys_until(ML_KEYS(series->points, series->points_count - 1, end_ms), ms);
 }
 
-/* A series that was there from the beginning starts with nothing, any other with what it found. */
+/* A series of a process or the tree begins with 0. A stack's series may begin later, with what the
+ * stack held then. */
 static uint64_t first_bytes(const struct ml_profile_series *series) {
     return series->is_stack ? series->points[0].least_bytes : 0;
 }
@@ -84,9 +85,9 @@ bool ml_series_next(
     return true;
 }
 
-/* ---- moments */
+/* ---- times */
 
-/* A moment of CLOCK_MONOTONIC. A time of day is the latest that is not behind the dump. */
+/* The time by CLOCK_MONOTONIC. A time of day is the latest one that is not after the dump. */
 static uint64_t timestamp_of(const struct ml_timeline *timeline, struct ml_time time) {
     const uint64_t day_ms = (uint64_t)S_PER_DAY * MS_PER_S;
     const uint64_t dump_ms = timeline->report->profile->now.realtime_ns / 1000000;

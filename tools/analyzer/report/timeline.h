@@ -30,7 +30,7 @@ struct ml_timeline {
     uint64_t from_ms, to_ms;            /* the span */
     struct ml_timeline_change *changes; /* by growth, the largest first */
     size_t changes_count;
-    struct ml_timeline_change *passed; /* held more in between than at both ends; most first */
+    struct ml_timeline_change *passed; /* more in between than at both ends; most first */
     size_t passed_count;
 };
 
@@ -67,7 +67,7 @@ bool ml_series_most(
     const struct ml_profile_series *series, uint64_t from_ms, uint64_t to_ms, uint64_t *out_bytes
 );
 
-/* The next point behind `at`, which moves on. Neighbours are joined until points_max are left (0:
+/* The next point after `at`, which advances. Neighbours are joined until points_max are left (0:
  * all). False: there is none. */
 bool ml_series_next(
     const struct ml_profile_series *series,

@@ -119,7 +119,7 @@ static void put_change(
     ml_json_close(json, '}');
 }
 
-/* Of many processes each has fewer points: what somebody waits for stays of one size. */
+/* Each of many processes has fewer points. That bounds the size of the answer. */
 static size_t points_each(size_t points_max, size_t processes) {
     enum { WHOLE_PROCESSES = 20, LEAST_POINTS = 2 };
     const size_t share = processes > 0 ? points_max * WHOLE_PROCESSES / processes : points_max;
@@ -159,7 +159,7 @@ void ml_timeline_json(
     ml_json_line(&json);
     ml_json_open_member(&json, "changed", '[');
     for (size_t i = 0; i < timeline->changes_count; i++) {
-        /* From both ends: who grew most, and who shrank most. */
+        /* Take both ends of the list: what grew most, and what shrank most. */
         if (report->limit == 0 || i < report->limit ||
             i + report->limit >= timeline->changes_count) {
             put_change(&json, report, &timeline->changes[i]);

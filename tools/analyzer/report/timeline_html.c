@@ -1,4 +1,4 @@
-/* The timeline as one page of HTML, which asks nobody for anything and runs nothing. */
+/* The timeline as one page of HTML. It loads nothing and runs no script. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -6,7 +6,8 @@
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/report/timeline.h"
 
-/* Of a curve, in its own units; how many processes have one; rows of what changed. */
+/* Width and height of a curve in its own units; how many processes have one; rows of changes;
+ * points of a curve. */
 enum { WIDTH = 1000, HEIGHT = 120, PROCESSES = 50, CHANGES = 40, POINTS = 1500 };
 
 static const char head[] =
@@ -24,7 +25,7 @@ static const char head[] =
     "td:first-child,th:first-child{white-space:nowrap;text-align:right}\n"
     "</style>\n";
 
-/* A moment's and a size's place in the picture. */
+/* What maps times and sizes to places in the picture. */
 struct scale {
     const struct ml_timeline *timeline;
     uint64_t most_bytes;
@@ -43,7 +44,8 @@ put_place(const struct scale *scale, char command, uint64_t ms, uint64_t bytes, 
     fprintf(out, "%c%.1f %.1f", command, x, y);
 }
 
-/* The curve through every slot's most: no peak is lost. Answers where it ends. */
+/* The curve goes through the maximum of every slot, so that no peak is lost. Returns where it
+ * ends. */
 static uint64_t
 put_path(const struct scale *scale, const struct ml_profile_series *series, FILE *out) {
     const struct ml_timeline *timeline = scale->timeline;

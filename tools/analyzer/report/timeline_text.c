@@ -8,7 +8,7 @@
 #include "tools/analyzer/report/timeline.h"
 #include "tools/analyzer/stacks/function_name.h"
 
-/* Of the table beside the curve; rows of it, and of what changed. */
+/* Columns of the table beside the curve; rows of the table, and of the list of changes. */
 enum {
     NAME_COLUMNS = 22,
     FIGURES_COLUMNS = 3 * 12,
@@ -17,7 +17,6 @@ enum {
     CHANGES = 10
 };
 
-/* A row: who, and its series. */
 struct row {
     const struct ml_profile_process *process; /* NULL: the tree */
     const struct ml_profile_series *series;
@@ -31,7 +30,7 @@ static int order_rows(const void *left, const void *right) {
     return (a->most_bytes < b->most_bytes) - (a->most_bytes > b->most_bytes);
 }
 
-/* The curve, as high as the most that it held. */
+/* The curve. Its full height is the most that this row held. */
 static void put_curve(
     const struct ml_report_page *page,
     const struct ml_timeline *timeline,
@@ -166,7 +165,7 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
     ml_report_print(page, ML_PLAIN "\n");
 }
 
-/* What was held in between and freed again: without it the curve's maximum is nobody's. */
+/* Stacks that held more in between than at both ends. They explain the curve's maximum. */
 static void put_passed(const struct ml_report_page *page, const struct ml_timeline *timeline) {
     enum { LEAST_SHARE = 100 };
     const size_t limit = page->report->limit > 0 ? page->report->limit : CHANGES;

@@ -49,11 +49,11 @@ static void put_group(
         first->not_recorded_reason.bytes
     );
     fputs(indent, page->out);
-    ml_report_put_wrapped(page, strlen(indent) + 2, text); /* where it goes on, two further in */
+    ml_report_put_wrapped(page, strlen(indent) + 2, text); /* continued lines go two further in */
     putc('\n', page->out);
 }
 
-/* At most LINES_MAX lines, the last of them for the rest. */
+/* At most LINES_MAX lines. The last of them is for the rest. */
 static void put_groups(const struct ml_report_page *page) {
     size_t count = 0;
     struct ml_unseen_group *groups =
@@ -70,7 +70,8 @@ static void put_groups(const struct ml_report_page *page) {
     free(groups);
 }
 
-/* Forks that never called malloc. What else they call, as browsers do, nobody knows. */
+/* Forks that never called malloc. Whether they use another allocator, as browsers do, is not
+ * known. */
 static void put_idle(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     uint64_t processes = 0;
@@ -89,7 +90,7 @@ static void put_idle(const struct ml_report_page *page) {
     }
 }
 
-/* What the list may not hold. */
+/* Processes that the list may lack. */
 static void put_blind(const struct ml_report_page *page) {
     enum { NS_PER_MS = 1000000 };
     const struct ml_profile *profile = page->report->profile;
@@ -120,7 +121,7 @@ static void put_below(const struct ml_report_page *page, const char *text) {
     putc('\n', page->out);
 }
 
-/* What helps, by words of the reasons that host and client give. */
+/* What helps, found by a part of the reason that the host or client gave. */
 static const char *advice_of(const struct ml_profile_process *process) {
     static const struct {
         const char *reason_has, *advice;
@@ -157,7 +158,7 @@ static const char *advice_of(const struct ml_profile_process *process) {
     return "memlog doctor PROGRAM tells what keeps memlog out of it";
 }
 
-/* All that is known of it. */
+/* Everything that is known of one process, for a report on its pid. */
 static void put_known(const struct ml_report_page *page, const struct ml_profile_process *process) {
     char state[ML_UNITS_BYTES];
     char text[LINE_BYTES] = "";

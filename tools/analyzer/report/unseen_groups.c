@@ -6,7 +6,7 @@
 
 #include "tools/analyzer/formats/units.h"
 
-/* Somebody begins or ends. */
+/* A process begins or ends. */
 struct step {
     uint64_t monotonic_ns;
     uint64_t bytes;
@@ -35,7 +35,7 @@ static const char *kind_of(const struct ml_profile_process *process) {
     return is_recorded(process) && has_figures && colon ? colon + 2 : reason;
 }
 
-/* Helpers of one program may call themselves what they like. */
+/* The name of the executable, since processes of one program may give themselves other names. */
 static const char *program_of(const struct ml_profile_process *process) {
     const char *path = process->exe_path.bytes ? process->exe_path.bytes : "";
     const char *name = basename(path);
@@ -61,7 +61,7 @@ static int order_steps(const void *left, const void *right) {
     if (a->monotonic_ns != b->monotonic_ns) {
         return a->monotonic_ns < b->monotonic_ns ? -1 : 1;
     }
-    return (int)b->is_end - (int)a->is_end; /* who ends makes room first */
+    return (int)b->is_end - (int)a->is_end; /* at one time, ends come before beginnings */
 }
 
 static int order_groups(const void *left, const void *right) {
@@ -74,7 +74,7 @@ static int order_groups(const void *left, const void *right) {
     return (a->processes < b->processes) - (a->processes > b->processes);
 }
 
-/* By what each had when it was last looked at, or at its largest reading. */
+/* The most private memory at one time, by the last or the largest reading of each process. */
 static uint64_t
 most_at_once(const struct ml_profile_process *const *some, size_t count, struct step *steps) {
     size_t steps_count = 0;
@@ -84,7 +84,7 @@ most_at_once(const struct ml_profile_process *const *some, size_t count, struct 
     for (size_t i = 0; i < count; i++) {
         const struct ml_profile_process *one = some[i];
         const uint64_t bytes = ml_profile_private_bytes(one);
-        if (one->folded_processes > 0) { /* the largest of several, at some time */
+        if (one->folded_processes > 0) { /* its figure is the largest of several processes */
             most_bytes = bytes > most_bytes ? bytes : most_bytes;
             continue;
         }
@@ -107,7 +107,7 @@ most_at_once(const struct ml_profile_process *const *some, size_t count, struct 
     return most_bytes;
 }
 
-/* A program that ran without memlog and is not in the list of processes, as if it were. */
+/* An entry for a program that ran without memlog and is not in the list of processes. */
 static struct ml_profile_process process_of(const struct ml_profile_not_profiled *one) {
     const char *name = basename(one->path.bytes);
 
@@ -118,7 +118,8 @@ static struct ml_profile_process process_of(const struct ml_profile_not_profiled
       .not_recorded_reason = one->reason};
 }
 
-/* Those that hide something, in no order. `made` has room for the programs without a process. */
+/* Collect the processes with unseen memory, not sorted. `made` receives entries for programs
+ * without a process. */
 static size_t collect(
     const struct ml_profile *profile,
     enum ml_unseen_whose whose,
@@ -172,7 +173,8 @@ struct ml_unseen_group *
 ml_unseen_groups(const struct ml_profile *profile, enum ml_unseen_whose whose, size_t *out_count) {
     const size_t made_count = profile->not_profiled_count;
     const size_t room = profile->processes_count + profile->others_count + made_count + 1;
-    /* The made ones behind the groups: they are told of as long. */
+    /* The made entries are behind the groups. The groups point to them, so both must live equally
+     * long. */
     struct ml_unseen_group *groups =
         calloc(1, room * sizeof *groups + made_count * sizeof(struct ml_profile_process));
     struct step *steps = calloc(2 * room, sizeof *steps);
@@ -197,7 +199,6 @@ ml_unseen_groups(const struct ml_profile *profile, enum ml_unseen_whose whose, s
     return groups;
 }
 
-/* One more part of the words in front of the reason. */
 static void add(char out_text[ML_UNSEEN_WORDS_BYTES], const char *before, const char *part) {
     const size_t used = strlen(out_text);
 
@@ -221,7 +222,7 @@ const char *ml_unseen_group_words(
         add(out_text, before, part);
         before = ", ";
     }
-    if (group->most_bytes > 0 && !is_share(reason)) { /* which says it itself */
+    if (group->most_bytes > 0 && !is_share(reason)) { /* such a reason names the memory itself */
         snprintf(
             part,
             sizeof part,

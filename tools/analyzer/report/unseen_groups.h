@@ -9,7 +9,7 @@
 
 struct ml_unseen_group {
     const struct ml_profile_process *largest;
-    const char *name; /* their common one; of several names the program's */
+    const char *name; /* their common name; if they differ, the program's */
     uint64_t processes;
     uint64_t most_bytes; /* private memory of those that ran at one time */
 };
