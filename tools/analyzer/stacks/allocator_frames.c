@@ -3,9 +3,9 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Whole names of allocating functions, and beginnings: of the standard libraries of C++ and Rust,
- * glib, the wrappers that most programs have, and the allocators that large programs bring along.
- */
+/* Names of allocating functions, then prefixes of such names. They are of the standard libraries of
+ * C++ and Rust, of glib, of common wrappers, and of the allocators that large programs bring
+ * along. */
 static const char *const names[] = {
     "malloc",
     "calloc",
@@ -145,7 +145,8 @@ static const char *const beginnings[] = {
 /* A class's own allocating function, whatever the class. */
 static const char member_new[] = "::operator new";
 
-/* How much of the name is that word; 0: it begins with another. Most do so by the first letter. */
+/* The length of `word` if the name begins with it, else 0. Most names differ in the first letter,
+ * so that is compared first. */
 static size_t begins(const char *function, const char *word) {
     const size_t length = function[0] == word[0] ? strlen(word) : 0;
 

@@ -5,8 +5,8 @@
 #include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/allocator_frames.h"
 
-/* Frames without a name that a name may stand behind: a static function or two of a file that tells
- * of its exported ones alone. */
+/* So many frames without names are skipped for a caller that has one. They can be static functions
+ * of a file that names its exported ones alone. */
 enum { NAMELESS_PASSED = 3 };
 
 bool ml_attribution_is_common_name(const char *name) {
@@ -32,14 +32,14 @@ bool ml_attribution_is_common(const struct ml_code_file *file) {
     return ml_attribution_is_common_name(basename(file->path.bytes));
 }
 
-/* What a frame is to its callees' blocks, worst first. */
+/* Kinds of frames, by how well they explain a block, worst first. */
 enum frame { FRAME_WORD, FRAME_COMMON, FRAME_PLUMBING, FRAME_NAMELESS, FRAME_ASKER };
 
 static bool is_asking(const char *name) {
     return name[0] != '\0' && !ml_is_allocator_frame(name);
 }
 
-/* The frame, and which of its functions. */
+/* The kind of a place. With FRAME_ASKER *out_symbol is the function that is attributed. */
 static enum frame
 frame_of(const struct ml_stacks *stacks, const struct ml_place *place, size_t *out_symbol) {
     *out_symbol = 0;
@@ -76,7 +76,7 @@ struct ml_attribution ml_attribution_find(const struct ml_stacks *stacks, uint32
             frame_of(stacks, &stacks->places[stacks->nodes[node].place], &symbol);
         const uint32_t file = stacks->places[stacks->nodes[node].place].file;
         if (frame == FRAME_ASKER && nameless > 0 && file != nameless_file) {
-            return best; /* another file's function did not ask: a nameless one did */
+            return best; /* attribute the frame without a name, not its caller in another file */
         }
         if (frame == FRAME_ASKER) {
             return (struct ml_attribution){.node = node, .symbol = symbol, .is_named = true};

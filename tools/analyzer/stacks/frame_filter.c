@@ -8,7 +8,7 @@
 
 enum option { FOCUS, IGNORE, SHOW, HIDE, OPTIONS };
 
-/* What the four say of one frame, as bits. */
+/* Which of the four expressions match, as bits. */
 #define BIT(option_) (1U << (option_))
 
 struct words {
@@ -30,7 +30,7 @@ static void words_fini(struct words *words) {
     }
 }
 
-/* False: one is no regular expression, or there is no memory; _fini is still needed. */
+/* False: an expression is not valid, or there is no memory; _fini is still needed. */
 static bool words_init(struct words *words, const struct ml_frame_filter *filter) {
     *words = (struct words){0};
     for (int i = 0; i < OPTIONS; i++) {
@@ -63,13 +63,14 @@ static bool is_shown(const struct words *words, unsigned bits) {
     return (!words->is_given[SHOW] || (bits & BIT(SHOW)) != 0) && (bits & BIT(HIDE)) == 0;
 }
 
-/* What the words say of a place, and which of its functions stay. */
+/* What the expressions say of a place. */
 struct verdict {
     unsigned bits;  /* of all its frames */
-    bool is_hidden; /* none of them stays */
+    bool is_hidden; /* no frame stays */
 };
 
-/* Functions that stay take the place of the others: the place's stretch of symbols is its own. */
+/* Functions that stay move to the front of the place's symbols. No other place shares these
+ * symbols. */
 static struct verdict
 place_filter(struct ml_stacks *stacks, struct ml_place *place, const struct words *words) {
     const char *module = place->file == ML_STACKS_NONE ? "" : stacks->files[place->file].path.bytes;
@@ -78,7 +79,7 @@ place_filter(struct ml_stacks *stacks, struct ml_place *place, const struct word
     size_t kept = 0;
 
     if (place->kind == ML_PLACE_OTHER || place->kind == ML_FRAME_THREAD) {
-        return verdict; /* no frames, but what stands for them, and where a stack belongs */
+        return verdict; /* these are no frames of functions: they always stay */
     }
     if (place->symbols_count == 0) {
         char buffer[ML_PLACE_NAME_BYTES];

@@ -42,10 +42,10 @@ uint32_t ml_frame_tree_child(
     return frame_intern(tree, frame);
 }
 
-/* Room for an unnamed frame's words: a file's name (NAME_MAX) and an address. */
+/* The longest name of an unnamed frame: a file's name (NAME_MAX) and an address. */
 enum { UNNAMED_BYTES = 256 + ML_PLACE_NAME_BYTES };
 
-/* The place's frames below `parent`, the outermost first; the innermost's number. */
+/* Add the place's frames below `parent`, the outermost first. Returns the innermost's number. */
 static uint32_t place_add(
     struct ml_frame_tree *tree,
     const struct ml_stacks *stacks,

@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 
-/* How many bytes at `at` are one word, whatever signs are in it; 0: none. */
+/* The length of a word at `at` that contains brackets or signs; 0: there is none. */
 static size_t word_bytes(const char *at) {
     static const char *const words[] = {
         "(anonymous namespace)",
@@ -58,8 +58,8 @@ drop_between(const char *name, char open, char close, char *out_name, size_t out
     out_name[at] = '\0';
 }
 
-/* Where the name begins behind a return type, "<...>" being all that is left of its arguments; at
- * the start if there is none. */
+/* The name without its return type. Template arguments are "<...>" already. Without a return type
+ * it is the whole text. */
 static const char *behind_return_type(const char *name) {
     const char *start = name;
 

@@ -23,14 +23,14 @@ static const char *same_build(const struct ml_stacks *from, const struct ml_code
     return NULL;
 }
 
-/* Bytes of "libx" of "libx.so.1.2"; 0: it is no shared library's name. */
+/* The length of "libx" in "libx.so.1.2"; 0: the name is not of a shared library. */
 static size_t stem_bytes(const char *name) {
     const char *end = strstr(name, ".so");
 
     return end && (end[3] == '\0' || end[3] == '.') ? (size_t)(end - name) : 0;
 }
 
-/* The library of another version; its name must be nobody's here. */
+/* The name of another version of the library. No file of `to` may have that name already. */
 static const char *same_library(
     const struct ml_stacks *from, const struct ml_stacks *to, const struct ml_code_file *file
 ) {
@@ -46,7 +46,7 @@ static const char *same_library(
     return NULL;
 }
 
-/* The number of a process's program; ML_STACKS_NONE: no stack has it. */
+/* The file number of a process's program; ML_STACKS_NONE: no stack has it. */
 static uint32_t
 program_of(const struct ml_stacks *stacks, const struct ml_profile_process *process) {
     for (size_t m = 0; m < process->modules_count; m++) {
@@ -62,7 +62,7 @@ program_of(const struct ml_stacks *stacks, const struct ml_profile_process *proc
     return ML_STACKS_NONE;
 }
 
-/* Programs of processes that are a pair; those that have a name already keep it. */
+/* Pair the programs of paired processes. A program that has a pair keeps it. False: no memory. */
 static bool
 name_programs(const struct ml_stacks *from, const struct ml_stacks *to, const char **names) {
     struct ml_process_pair *pairs = NULL;

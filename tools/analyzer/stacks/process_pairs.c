@@ -26,20 +26,20 @@ static bool same_work(const struct ml_profile_process *a, const struct ml_profil
     return ml_profile_text_eq(a->name, b->name) && same_arguments(a, b, 0);
 }
 
-/* The first one, whatever it is called; not what it was before an exec with what it is behind it.
- */
+/* The first processes, whatever their names. Images before an exec do not pair with those after
+ * it. */
 static bool both_first(const struct ml_profile_process *a, const struct ml_profile_process *b) {
     return a->parent_id == 0 && b->parent_id == 0 &&
            (a->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED) ==
                (b->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED);
 }
 
-/* Another build of the program, under another name. */
+/* Another build of the program, which may have another name. */
 static bool same_part(const struct ml_profile_process *a, const struct ml_profile_process *b) {
     return a->arguments_count > 1 && same_arguments(a, b, 1);
 }
 
-/* Pair what is not yet. */
+/* Pair the processes that have no pair yet. */
 static void pair_by(
     const struct ml_profile *before,
     const struct ml_profile *after,

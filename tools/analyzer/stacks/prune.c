@@ -37,7 +37,7 @@ bool ml_prune_fold(struct ml_stacks *stacks, struct ml_stack_list *list, const b
     }
     for (size_t i = 0; done && i < list->count; i++) {
         uint32_t node = list->stacks[i].node;
-        /* One that is on the way to another costs nothing more. */
+        /* A stack that consists of callers of a kept one costs nothing more. */
         if (node == ML_STACKS_NONE || is_kept[node]) {
             continue;
         }
@@ -77,7 +77,7 @@ void ml_prune_renumber(struct ml_stacks *stacks, const uint32_t *numbers) {
     }
 }
 
-/* Keep marked nodes and their places, in their order: parents still come first. */
+/* Keep the marked nodes and their places. The order stays, so parents still come first. */
 static bool nodes_compact(struct ml_stacks *stacks, const bool *marks) {
     uint32_t *nodes = calloc(stacks->nodes_count + 1, sizeof *nodes);
     uint32_t *places = calloc(stacks->places_count + 1, sizeof *places); /* new number + 1 */
@@ -130,7 +130,7 @@ enum ml_status ml_stacks_forget(struct ml_stacks *stacks) {
     }
     done = done && nodes_compact(stacks, marks);
     free(marks);
-    /* They hold the numbers of before. */
+    /* The indices still hold the old numbers. */
     done = done && ml_stacks_reindex(stacks);
     return done ? ML_OK : ML_ENV_MEMORY;
 }
@@ -147,7 +147,7 @@ enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes) {
     return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
 }
 
-/* Of nothing there is no array: a profile may have no stack at all. */
+/* A profile may have no stack. Its arrays are NULL then, which memcpy() must not be given. */
 static void copy_array(void *to, const void *from, size_t count_bytes) {
     if (count_bytes > 0) {
         memcpy(to, from, count_bytes);
@@ -196,7 +196,7 @@ void ml_stacks_copy_fini(struct ml_stacks_copy *copy) {
 enum ml_status ml_stacks_restore(struct ml_stacks *stacks, const struct ml_stacks_copy *copy) {
     size_t at = 0;
 
-    /* They have only become fewer since, and their arrays are as large as they were, or larger. */
+    /* The lists have only lost entries since. Their arrays never shrink, so the copy fits. */
     copy_array(stacks->nodes, copy->nodes, copy->nodes_count * sizeof *copy->nodes);
     copy_array(stacks->places, copy->places, copy->places_count * sizeof *copy->places);
     stacks->nodes_count = copy->nodes_count;

@@ -62,7 +62,7 @@ enum { ML_PRUNE_STEPS_A_BIT = 16, ML_PRUNE_STEPS = 40 * ML_PRUNE_STEPS_A_BIT };
 double ml_prune_worth(uint32_t step);
 
 /* The largest least worth of that scale that leaves `told_bytes` live bytes with their stack. 0:
- * none does, or that takes all stacks. The stacks do not change. Errors: as above. */
+ * even the first step of the scale leaves less. The stacks do not change. Errors: as above. */
 ML_NODISCARD enum ml_status
 ml_stacks_worth_to_tell(const struct ml_stacks *stacks, uint64_t told_bytes, double *out_worth);
 

@@ -1,4 +1,4 @@
-/* Many small stacks of one function, told as that function. */
+/* Merges many small stacks of one function into one stack, which has that function alone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,8 +28,8 @@ uint64_t ml_stacks_function_bytes(const struct ml_stacks *stacks) {
     return bytes;
 }
 
-/* A place that says a function's name alone; the place itself if it has none, or if it is a
- * library's that every program has. ML_STACKS_NONE: no memory. */
+/* A place with the name of one function alone. It is the place itself if the function has no name,
+ * or if its library is a common one. ML_STACKS_NONE: no memory. */
 static uint32_t function_place(struct ml_stacks *stacks, uint32_t place, size_t symbol) {
     const struct ml_place *whole = &stacks->places[place];
     const char *function = NULL;
@@ -50,9 +50,9 @@ static uint32_t function_place(struct ml_stacks *stacks, uint32_t place, size_t 
     return ml_stacks_place(stacks, &alone);
 }
 
-/* The place of the function that asked for each stack of a list, and what each place is worth. */
+/* The place of each stack's attributed function, and what all stacks of each place are worth. */
 struct functions {
-    uint32_t *places; /* by stack; ML_STACKS_NONE: nobody asked */
+    uint32_t *places; /* by stack; ML_STACKS_NONE: no function is attributed */
     uint64_t *worth;  /* by place */
 };
 
@@ -61,7 +61,7 @@ static void functions_fini(struct functions *functions) {
     free(functions->worth);
 }
 
-/* ML_STACKS_NONE: nobody asked, or, with *out_done false, no memory. */
+/* ML_STACKS_NONE: no function is attributed, or, with *out_done false, no memory. */
 static uint32_t place_of(struct ml_stacks *stacks, uint32_t node, bool *out_done) {
     struct ml_attribution attribution = {.node = ML_STACKS_NONE};
     uint32_t place = ML_STACKS_NONE;

@@ -1,4 +1,4 @@
-/* Stacks of another shape: shorter ones, and those that a reader cannot tell apart as one. */
+/* Shortens stacks, and merges the stacks that read the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,15 +7,15 @@
 #include "tools/analyzer/stacks/prune.h"
 #include "tools/analyzer/stacks/prune_internal.h"
 
-/* Frames of one stack that stay, and those inside of its attributed function, which say how it
- * asked. */
+/* The most frames of a stack that stay, and the most of them inside of its attributed function. The
+ * inner frames show how the function allocated. */
 enum { SHORTENED_MAX = 64, INNER_MAX = 16 };
 
 /* The frames that stay of a stack, innermost first. */
 struct short_stack {
     uint32_t places[SHORTENED_MAX];
     uint32_t count;
-    bool is_cut; /* more stood further out */
+    bool is_cut; /* frames further out are left out */
 };
 
 static bool push(struct short_stack *stack, uint32_t frames, uint32_t place) {
@@ -45,8 +45,8 @@ short_node(struct ml_stacks *stacks, const struct short_stack *stack, uint32_t c
     return at;
 }
 
-/* The stack with the attributed function and `frames` - 1 frames further out, and the inner ones;
- * itself if it has no more. ML_STACKS_NONE: no memory. */
+/* The stack with its inner frames, the attributed function and `frames` - 1 frames further out.
+ * Returns `node` if the stack has no more. ML_STACKS_NONE: no memory. */
 static uint32_t
 shortened(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place) {
     const struct ml_attribution attribution = ml_attribution_find(stacks, node);
@@ -111,8 +111,8 @@ names_eq(const struct ml_stacks *stacks, const struct ml_place *a, const struct 
     return equal;
 }
 
-/* The first place that reads as each one does; one without a name is like no other. False: no
- * memory. */
+/* For each place the first one with the same functions. A place without a name equals no other.
+ * False: no memory. */
 static bool places_merge(const struct ml_stacks *stacks, uint32_t *merged) {
     struct ml_index index = {0};
     bool done = true;
@@ -145,7 +145,7 @@ static bool places_merge(const struct ml_stacks *stacks, uint32_t *merged) {
     return done;
 }
 
-/* Each node as the first that reads as it does. Parents come first, so theirs is known. */
+/* For each node the first one that reads the same. Parents come first, so theirs is known. */
 static bool nodes_merge(struct ml_stacks *stacks, const uint32_t *places, uint32_t *merged) {
     const size_t count = stacks->nodes_count;
     bool done = true;

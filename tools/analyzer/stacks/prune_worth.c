@@ -1,4 +1,4 @@
-/* What stays of a profile by what it is worth for its place in a body. */
+/* Which stacks of a profile stay, by their worth for the bytes that they add to a body. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,26 +7,26 @@
 #include "tools/analyzer/stacks/prune.h"
 #include "tools/analyzer/stacks/prune_internal.h"
 
-/* What a stack costs in a body, roughly, in compressed bytes: a row of figures, a frame whose name
- * stands there already, and a name. Only their proportions matter. */
+/* The rough cost of a stack in a body, in compressed bytes: a row of figures, a frame whose name is
+ * in the body already, and a name. Only the proportions matter. */
 enum {
     ROW_COST = 8,
     FRAME_COST = 6,
     NAME_COST = 6,
     NAME_LETTERS_A_BYTE = 2,
-    FILE_COST = 64, /* a file is told once a frame of it has no name: where it is, its build id */
-    PROCESS_COST = 64, /* processes without a stack may be told as one */
+    FILE_COST = 64, /* path and build id: a body needs them once a frame of the file has no name */
+    PROCESS_COST = 64, /* processes without a stack may share one entry */
 };
 
-/* One whose attributed function has no name is worth less: whoever reads it needs the file's
- * symbols first. */
+/* A stack is worth less by this factor if its attributed function has no name. Its reader needs the
+ * symbols of the file first. */
 enum { NAMELESS_PART = 2 };
 
 static uint64_t name_cost(const char *name) {
     return NAME_COST + strlen(name) / NAME_LETTERS_A_BYTE;
 }
 
-/* Of a place, when its names are not there yet. */
+/* The cost of a place whose names are not in the body yet. */
 static uint64_t place_cost(const struct ml_stacks *stacks, const struct ml_place *place) {
     char buffer[ML_PLACE_NAME_BYTES];
     uint64_t cost = 0;
@@ -37,8 +37,8 @@ static uint64_t place_cost(const struct ml_stacks *stacks, const struct ml_place
     return cost > 0 ? cost : name_cost(ml_place_name(place, buffer));
 }
 
-/* A block costs its program some 16 bytes more than it asked for, and what was held once counts
- * half of what is held. */
+/* A block costs its program some 16 bytes more than its size. What was held at a peak counts half
+ * as much as what is live. */
 uint64_t ml_prune_stack_worth(const struct ml_stack *stack) {
     enum { BLOCK_BYTES = 16 };
     uint64_t live = stack->own.live_bytes + BLOCK_BYTES * stack->own.live_blocks;
@@ -63,11 +63,11 @@ static int order_candidates(const void *left, const void *right) {
     return (a->index > b->index) - (a->index < b->index);
 }
 
-/* What is kept of a list under a rule. */
+/* What a rule keeps of a list. */
 struct choice {
     struct candidate *candidates;              /* the largest first */
-    bool *nodes, *places, *files, *stays_here; /* is there already, or stays */
-    bool is_begun;                             /* somebody stays */
+    bool *nodes, *places, *files, *stays_here; /* what is in the body already, or stays */
+    bool is_begun;                             /* some stack stays */
 };
 
 static void choice_fini(struct choice *choice) {
@@ -141,7 +141,7 @@ static void keep(const struct ml_stacks *stacks, struct choice *choice, uint32_t
     }
 }
 
-/* Whether a stack is told: it has one, and its innermost place is not what pruning left. */
+/* Whether there is a stack, and it is not folded: its innermost place is not `<other>`. */
 static bool is_told(const struct ml_stacks *stacks, uint32_t node) {
     return node != ML_STACKS_NONE &&
            stacks->places[stacks->nodes[node].place].kind != ML_PLACE_OTHER;
@@ -151,7 +151,7 @@ static bool is_large(const struct ml_stack *stack, const struct ml_prune_rule *r
     return rule->below_bytes > 0 && ml_prune_keeps_size(stack, rule->below_bytes);
 }
 
-/* Whether a stack is told in full: of a function alone is less than that. */
+/* Whether there is a whole stack, neither folded nor merged by function. */
 static bool is_told_whole(const struct ml_stacks *stacks, uint32_t node) {
     return is_told(stacks, node) && !ml_prune_is_by_function(stacks, node);
 }
@@ -175,10 +175,10 @@ top_of(const struct ml_stacks *stacks, const struct ml_stack_list *lists, size_t
     return top;
 }
 
-/* What stays by a rule. */
+/* The state of choosing by a rule. */
 struct picking {
     const struct ml_prune_rule *rule;
-    const struct ml_stack *top; /* stays */
+    const struct ml_stack *top; /* always stays */
     uint64_t margin_left;       /* how many may stay that are worth less */
 };
 
@@ -193,7 +193,8 @@ static bool is_worth(struct picking *picking, double worth, double cost) {
     return false;
 }
 
-/* The largest first: they pay for the callers that smaller ones share. */
+/* Choose the stacks that stay, the largest first. They pay for the callers that smaller ones
+ * share. */
 static void choose(
     const struct ml_stacks *stacks,
     const struct ml_stack_list *list,
@@ -209,7 +210,7 @@ static void choose(
         const struct ml_stack *stack = &list->stacks[candidate->index];
         const uint32_t node = stack->node;
         const bool is_guilty = node != ML_STACKS_NONE && node == stacks->guilty;
-        /* What was folded before is no stack. */
+        /* What was folded or merged before is not a stack. */
         const bool is_other = node != ML_STACKS_NONE && !is_told_whole(stacks, node);
         const bool stays =
             is_guilty || stack == picking->top || is_large(stack, picking->rule) ||
@@ -233,7 +234,7 @@ list_prune_by(struct ml_stacks *stacks, struct ml_stack_list *list, struct picki
     }
     choose(stacks, list, &choice, picking);
     if (function_worth > 0) {
-        /* One on the way to another is told. */
+        /* A stack that consists of callers of a kept one stays, too: all of it is in the body. */
         for (size_t i = 0; i < list->count; i++) {
             const uint32_t node = list->stacks[i].node;
             choice.stays_here[i] =
@@ -258,7 +259,7 @@ enum ml_status ml_stacks_prune_by(struct ml_stacks *stacks, const struct ml_prun
     return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
 }
 
-/* ---- how much is told */
+/* ---- bytes that keep their stack */
 
 uint64_t ml_stacks_told_bytes(const struct ml_stacks *stacks) {
     uint64_t told_bytes = 0;
@@ -284,7 +285,8 @@ uint64_t ml_stacks_worth(const struct ml_stacks *stacks) {
     return worth;
 }
 
-/* What is told of a list after such a choice: who is on the way to another, too. */
+/* The live bytes of a list that keep their stack after such a choice. Stacks that consist of
+ * callers of kept ones count, too. */
 static uint64_t told_by(
     const struct ml_stacks *stacks, const struct ml_stack_list *list, const struct choice *choice
 ) {
@@ -319,7 +321,7 @@ double ml_prune_worth(uint32_t step) {
     return ldexp(1 + part, (int)(step / ML_PRUNE_STEPS_A_BIT));
 }
 
-/* By halves. */
+/* Binary search over the steps of the scale, since a higher worth never keeps more. */
 static double search(const struct ml_stacks *stacks, struct choice *choices, uint64_t told_bytes) {
     uint32_t low = 0;
     uint32_t high = ML_PRUNE_STEPS;

@@ -7,7 +7,7 @@
 
 #include "ipc/wire/event.h"
 
-/* Where the file may be asked for: of a process that runs, if any does. */
+/* Note a process that has the file mapped, preferably one that runs. */
 static void file_found_in(
     struct ml_code_file *file,
     const struct ml_profile_process *process,
@@ -22,7 +22,7 @@ static void file_found_in(
     }
 }
 
-/* Number of the file; ML_STACKS_NONE: no memory. */
+/* The number of the file, which is added when it is missing. ML_STACKS_NONE: no memory. */
 static uint32_t file_intern(
     struct ml_stacks *stacks,
     const struct ml_profile_process *process,
@@ -143,7 +143,7 @@ struct ml_stack_list *ml_stacks_list(struct ml_stacks *stacks, size_t number) {
     return number == 0 ? &stacks->tree : &stacks->processes[number - 1];
 }
 
-/* What a process's node shows. */
+/* The place of a process's node. */
 static struct ml_place place_of(
     const struct ml_stacks *stacks,
     const struct ml_profile_process *process,
@@ -174,7 +174,7 @@ static struct ml_place place_of(
     return place;
 }
 
-/* Each node of the process as a merged one. False: no memory. */
+/* Add the nodes of the process. `merged` receives their numbers among all. False: no memory. */
 static bool nodes_merge(
     struct ml_stacks *stacks,
     const struct ml_profile_process *process,
@@ -217,7 +217,7 @@ static bool cells_collect(
 static enum ml_status process_collect(
     struct ml_stacks *stacks, const struct ml_profile_process *process, struct ml_stack_list *list
 ) {
-    /* One more than needed: an empty array is an array, too. */
+    /* One more than needed, as calloc() of no items may return NULL. */
     uint32_t *files = calloc(process->modules_count + 1, sizeof *files);
     uint32_t *merged = calloc(process->nodes_count + 1, sizeof *merged);
     bool done = files && merged;

@@ -19,7 +19,7 @@ place_name(struct ml_stacks *stacks, struct ml_place *place, const struct ml_sym
     stacks->symbols[stacks->symbols_count++] = *symbol;
 }
 
-/* By what the dump brings. False: no memory. */
+/* Take the names from the dump. False: no memory. */
 static bool place_take(struct ml_stacks *stacks, struct ml_place *place) {
     const struct ml_code_file *file = &stacks->files[place->file];
     size_t count = 0;
@@ -44,7 +44,7 @@ static bool place_take(struct ml_stacks *stacks, struct ml_place *place) {
     return true;
 }
 
-/* By the file. False: no memory. */
+/* Find the names in the file. False: no memory. */
 static bool
 place_find(struct ml_stacks *stacks, struct ml_place *place, struct ml_symbol_file *file) {
     struct ml_symbol found[ML_SYMBOL_INLINES_MAX];
@@ -78,8 +78,8 @@ file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
     return file;
 }
 
-/* Code that a runtime made, by the map that it left. The names live as long as the symbolizer.
- * False: no memory. */
+/* Name code that a runtime generated, from the map that it left. The names live as long as the
+ * symbolizer. False: no memory. */
 static bool generated_find(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
     for (size_t i = 0; i < stacks->places_count; i++) {
         struct ml_place *place = &stacks->places[i];
@@ -102,7 +102,7 @@ static bool generated_find(struct ml_stacks *stacks, struct ml_symbolizer *symbo
     return true;
 }
 
-/* The packages that the process or the file is of, by what it is called. */
+/* The packages that the file's path names, or else the process's name and arguments. */
 static uint64_t packages_of(const struct ml_stacks *stacks, const struct ml_place *place) {
     const struct ml_deobfuscation *names = &stacks->profile->deobfuscation;
     const struct ml_profile_process *process = NULL;
@@ -124,7 +124,7 @@ static uint64_t packages_of(const struct ml_stacks *stacks, const struct ml_plac
     return packages;
 }
 
-/* Names as they were before ProGuard or R8 changed them. */
+/* Restore the names that ProGuard or R8 changed. */
 static void names_restore(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
     for (size_t i = 0; i < stacks->places_count; i++) {
         const struct ml_place *place = &stacks->places[i];
