@@ -18,13 +18,13 @@
 
 struct question {
     char hex[ML_BUILD_ID_HEX_BYTES];
-    uint64_t count_bytes; /* that many follow */
+    uint64_t count_bytes; /* so many bytes follow */
 };
 
 static struct ml_helper helper = {.lost = "names are not kept for the next view"};
 static char folder[PATH_MAX - ML_BUILD_ID_HEX_BYTES - 32]; /* "": none */
 
-/* A file of ours. */
+/* A file of the cache. */
 struct kept {
     char *name;
     int64_t written_ns;
@@ -50,7 +50,8 @@ static bool find_folder(void) {
     return folder[0] != '\0';
 }
 
-/* Create and open the folder, with its parents. -1: that fails, or it is another user's. */
+/* Create and open the folder, with its parents. -1: that fails, another user owns it, or others may
+ * write to it. */
 static int open_folder(void) {
     struct stat status;
     int fd = -1;
@@ -85,7 +86,7 @@ static int order_kept(const void *left, const void *right) {
     return (a->written_ns > b->written_ns) - (a->written_ns < b->written_ns);
 }
 
-/* Every file of ours, also those that dead writers left. */
+/* List the files of the cache, also temporary ones that dead writers left. */
 static size_t list_kept(int folder_fd, struct kept **out_kept, uint64_t *out_bytes) {
     int list_fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = list_fd >= 0 ? fdopendir(list_fd) : NULL;
@@ -115,7 +116,7 @@ static size_t list_kept(int folder_fd, struct kept **out_kept, uint64_t *out_byt
     return count;
 }
 
-/* When they take too much, remove the oldest, until a quarter is free. */
+/* If the files take too much, remove the oldest until a quarter is free. Returns what they take. */
 static uint64_t make_room(int folder_fd) {
     struct kept *kept = NULL;
     uint64_t bytes = 0;
@@ -134,7 +135,7 @@ static uint64_t make_room(int folder_fd) {
     return bytes;
 }
 
-/* Under a name of this process's, then under its own. */
+/* Write to a temporary name, then rename: a file is whole or absent. */
 static bool write_file(int folder_fd, const struct question *question, const uint8_t *bytes) {
     char name[ML_BUILD_ID_HEX_BYTES + sizeof ML_SYMBOL_CACHE_SUFFIX];
     char temporary[sizeof name + sizeof ".2147483647"];
@@ -165,7 +166,7 @@ static bool write_file(int folder_fd, const struct question *question, const uin
     return fd >= 0;
 }
 
-/* Whether it is a name for a file, and a size. */
+/* Whether the build id is hex, and the size is allowed: both are from the sandbox. */
 static bool is_sound(const struct question *question) {
     size_t count = strnlen(question->hex, sizeof question->hex);
 

@@ -16,7 +16,7 @@ enum { QUESTION_BYTES = ML_BUILD_ID_HEX_BYTES, ANSWER_BYTES = PATH_MAX };
 
 static struct ml_helper helper = {.lost = "debug files from DEBUGINFOD_URLS may be missing"};
 
-/* Of libdebuginfod, loaded by the fetcher alone: it brings a dozen libraries with it. */
+/* Functions of libdebuginfod. Only the fetcher loads it, as it brings a dozen libraries with it. */
 struct library {
     debuginfod_client *(*begin)(void);
     int (*find)(debuginfod_client *, const unsigned char *, int, char **);
@@ -67,12 +67,12 @@ static void serve(int questions_fd, int answers_fd, int own_fd) {
     while (goes_on && ml_helper_read(questions_fd, question, sizeof question)) {
         size_t count = strnlen(question, sizeof question);
         bool done = false;
-        /* Nothing but hex: it becomes a part of paths. */
+        /* Accept hex alone, since it becomes a part of paths. */
         if (count == 0 || count == sizeof question ||
             strspn(question, "0123456789abcdef") != count) {
             return;
         }
-        /* At the first question, since it opens descriptors. */
+        /* Load it only at the first question, since it opens descriptors. */
         if (!library.begin && library_load(&library)) {
             client = library.begin();
         }

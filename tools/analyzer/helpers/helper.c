@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Its descriptors, behind the three standard ones. */
+/* The helper's descriptors, after the three standard ones. */
 enum { QUESTIONS_FD = 3, ANSWERS_FD = 4, OWN_FD = 5, KEPT_FDS = 3, HIGH_FD = 10 };
 
 /* All helpers that were started. */
@@ -90,7 +90,7 @@ const char *ml_helper_lost(size_t at) {
     return helpers[at]->is_gone ? helpers[at]->lost : "";
 }
 
-/* Keep these three only; the standard ones lead to /dev/null. */
+/* Keep only these three descriptors. The standard ones lead to /dev/null. */
 static bool keep_only(int questions_fd, int answers_fd, int own_fd) {
     const int fds[KEPT_FDS] = {questions_fd, answers_fd, own_fd};
     int high[KEPT_FDS];
@@ -108,7 +108,7 @@ static bool keep_only(int questions_fd, int answers_fd, int own_fd) {
     return done && close_range(OWN_FD + 1, ~0U, 0) == 0;
 }
 
-/* No other code waits for them. */
+/* Closed pipes end the helpers. Wait for them here, as no other code does. */
 static void stop_all(void) {
     for (size_t i = 0; i < helpers_count; i++) {
         if (helpers[i]->pid > 0) {

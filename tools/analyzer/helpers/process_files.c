@@ -24,13 +24,13 @@ struct question {
     char path[PATH_MAX];
 };
 
-/* The one process, and the memory. */
+/* The helper, and the memory that it copies to. */
 static struct ml_helper helper = {
     .lost = "names may be missing whose files only running processes have"};
 static int helper_copy_fd;
 
-/* As O_PATH. By the first piece of the file's mapping: only CAP_SYS_ADMIN may follow that link.
- */
+/* Open the file as O_PATH by the link of a piece of its mapping. Only CAP_SYS_ADMIN may follow that
+ * link. */
 static int open_mapped(const struct question *question) {
     char folder[sizeof "/proc/4294967295/map_files"];
     DIR *pieces = NULL;
@@ -75,7 +75,8 @@ static int open_asked(const struct question *question) {
     return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* For reading, if it is a regular file: opening a device may have effects. -1: it is none. */
+/* Open the file for reading if it is a regular one, since opening a device may have effects. -1: it
+ * is none. */
 static int open_regular(const struct question *question, struct stat *out_status) {
     char path[sizeof "/proc/self/fd/2147483647"];
     int place_fd = open_asked(question);
@@ -92,7 +93,7 @@ static int open_regular(const struct question *question, struct stat *out_status
     return fd;
 }
 
-/* Whether the file's own path leads to the same file. */
+/* Whether the file's own path leads to the same file. Then no copy is needed. */
 static bool is_known(const struct question *question, const struct stat *status) {
     struct stat named;
 

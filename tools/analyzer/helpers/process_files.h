@@ -14,8 +14,8 @@
 /* Start it; it ends with this process. Without it nothing is found. */
 void ml_process_files_start(void);
 
-/* The path of a copy of the file, for ml_symbol_search_options.process_file. It is overwritten by
- * the next. */
+/* The path of a copy of the file, for ml_symbol_search_options.process_file. The next call
+ * overwrites the copy. */
 bool ml_process_files_get(
     const struct ml_symbol_wanted *wanted,
     enum ml_process_way way,

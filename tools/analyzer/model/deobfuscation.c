@@ -73,7 +73,7 @@ static bool arrow_split(char *line, char **out_to, char **out_from) {
     return **out_from != '\0';
 }
 
-/* "1:3:void put(int):10:12" is put, a method; "int size" is size, a field. */
+/* In "1:3:void put(int):10:12" it is put, a method; in "int size" it is size, a field. */
 static char *member_name(char *text, bool *out_is_method) {
     char *bracket = strchr(text, '(');
     char *space = NULL;
@@ -222,7 +222,7 @@ static bool is_text(const char *text, const char *bytes, size_t count_bytes) {
     return strncmp(text, bytes, count_bytes) == 0 && text[count_bytes] == '\0';
 }
 
-/* Number of the class; ML_INDEX_NONE: not known. Of equal ones the lowest. */
+/* The number of the class, the lowest of equal ones; ML_INDEX_NONE: not known. */
 static uint32_t class_find(
     const struct ml_deobfuscation *names, uint64_t packages, const char *from, size_t count_bytes
 ) {
@@ -241,7 +241,7 @@ static uint32_t class_find(
     return found;
 }
 
-/* All original names of the method, each once. */
+/* The original names of the method, each once, OVERLOADS_MAX at most. */
 static void put_methods(
     FILE *out,
     const struct ml_deobfuscation *names,
@@ -272,8 +272,8 @@ static void put_methods(
     }
 }
 
-/* A word of the name: a class, or a class and its method. False: neither, and it was put as it is.
- */
+/* Print a word of the name: a class, or a class and its method. False: it is neither, and was
+ * printed as it is. */
 static bool put_word(
     FILE *out,
     const struct ml_deobfuscation *names,

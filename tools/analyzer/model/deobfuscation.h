@@ -2,7 +2,7 @@
  * from Perfetto's DeobfuscationMapping packets in a dump. Room: tools. Context: one thread; hostile
  * bytes.
  *
- * One rule: a map is for one package, and changes names only in that package's code: two
+ * One rule: a map is for one package, and changes names only in that package's code. Two
  * applications may both have an "a.b". */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_DEOBFUSCATION_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_DEOBFUSCATION_H
@@ -33,7 +33,7 @@ struct ml_obfuscated_member {
 struct ml_deobfuscation {
     struct ml_obfuscated_class *classes;
     size_t classes_count, classes_capacity;
-    struct ml_obfuscated_member *members; /* of each class together */
+    struct ml_obfuscated_member *members; /* grouped by class */
     size_t members_count, members_capacity;
     const char *packages[64]; /* code with more packages counts as having none */
     size_t packages_count;
@@ -59,13 +59,13 @@ void ml_deobfuscation_cut(struct ml_deobfuscation *names, size_t classes_count);
  *         int size -> a
  *         1:3:void put(int):10:12 -> c
  *
- * Lines that begin with '#' are R8's remarks, others that read otherwise are counted. Errors:
+ * Lines that begin with '#' are R8's remarks. Lines of any other form are counted. Errors:
  * ML_ENV_SYSTEM (see errno) it cannot be read; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_deobfuscation_read(
     struct ml_deobfuscation *names, const char *package, const char *path, size_t *out_strange
 );
 
-/* Make them findable, once all are there. False: no memory. */
+/* Index the classes and members, once all are added. False: no memory. */
 bool ml_deobfuscation_finish(struct ml_deobfuscation *names);
 
 /* The packages that a text (a path, an argument) names. */

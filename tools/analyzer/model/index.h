@@ -1,4 +1,4 @@
-/* Finding numbered things by a hash of what they are. Room: tools. Context: one thread.
+/* Finds numbered things by their hash. Room: tools. Context: one thread.
  *
  * One rule: the index holds only hashes and numbers; the caller compares the things. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_INDEX_H

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces are cut from blocks, each twice the one before up to the maximum; larger pieces get their
- * own block. */
+/* Pieces are cut from blocks. Each block is twice as large as the one before, up to the maximum.
+ * Larger pieces get their own block. */
 enum { BLOCK_MIN_BYTES = 1024, BLOCK_MAX_BYTES = 64 * 1024 };
 
 struct ml_arena_block {

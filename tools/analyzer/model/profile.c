@@ -78,7 +78,7 @@ static void tree_of_images(struct ml_profile *profile) {
     const struct ml_profile_process *largest = &profile->processes[0];
 
     profile->tree = (struct ml_profile_totals){0};
-    if (profile->processes_count == 0) { /* those without a profile alone */
+    if (profile->processes_count == 0) { /* only processes without a profile */
         profile->tree_peak_ticks = 0;
         return;
     }
@@ -143,8 +143,8 @@ static void keep_others(struct ml_profile *profile, uint32_t pid, const char *ro
     profile->others_count = kept;
 }
 
-/* Remove the processes that are not marked, with their data; of those without a profile the ones of
- * another pid, or of another role if that is 0. */
+/* Remove the processes that are not marked, with their data. Of the processes without a profile
+ * remove those of another pid, or with pid 0 those of another role. */
 static void
 keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const char *role) {
     size_t kept = 0;
@@ -180,7 +180,8 @@ keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const
     ml_profile_match_series(profile);
 }
 
-/* Keep those of that pid, or if it is 0 of that role. False: there is none, or no memory. */
+/* Keep the processes of that pid, or with pid 0 those of that role. False: there is none, or no
+ * memory. */
 static bool select_some(struct ml_profile *profile, uint32_t pid, const char *role) {
     bool *is_kept = calloc(profile->processes_count + 1, sizeof *is_kept);
     bool found = false;
@@ -195,7 +196,7 @@ static bool select_some(struct ml_profile *profile, uint32_t pid, const char *ro
     }
     if (found) {
         keep_marked(profile, is_kept, pid, role);
-        profile->uncovered = (struct ml_profile_text){.bytes = ""}; /* perhaps of another one */
+        profile->uncovered = (struct ml_profile_text){.bytes = ""}; /* may be about a removed one */
     }
     free(is_kept);
     return found;
@@ -268,7 +269,7 @@ uint64_t ml_profile_images(const struct ml_profile *profile) {
     return count;
 }
 
-/* Images of one pid beside each other, in their order. */
+/* Images of one pid are next to each other, in the order of their starts. */
 static int order_images(const void *left, const void *right) {
     const struct ml_profile_process *a = *(const struct ml_profile_process *const *)left;
     const struct ml_profile_process *b = *(const struct ml_profile_process *const *)right;
@@ -298,8 +299,8 @@ uint64_t ml_profile_processes(const struct ml_profile *profile) {
     qsort(images, images_count, sizeof *images, order_images);
     for (size_t i = 0; i < images_count; i++) {
         const struct ml_profile_process *image = images[i];
-        /* Its successor may be in no dump: then it stands for the process. For many such images in
-         * one entry that is unknown; their successors usually have entries. */
+        /* If its successor is not in the dump, the image stands for the process. For a folded entry
+         * that is not known. The successors of its images usually have entries. */
         const bool goes_on = i + 1 < images_count && images[i + 1]->pid == image->pid;
         const bool is_left = image->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED &&
                              (goes_on || image->folded_processes > 0);
@@ -350,7 +351,7 @@ size_t ml_profile_node_at(const struct ml_profile_process *process, uint32_t id)
     const struct ml_profile_node wanted = {.id = id};
     const struct ml_profile_node *found = NULL;
 
-    /* Ids are dense as a rule: then the id tells the place. */
+    /* Ids are usually dense. Then the id gives the position. */
     if (id != 0 && id <= process->nodes_count && process->nodes[id - 1].id == id) {
         return id - 1;
     }
@@ -407,7 +408,7 @@ uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks
     if (to->ticks <= from->ticks || to->monotonic_ns < from->monotonic_ns) {
         return to->realtime_ns;
     }
-    /* By the monotonic clock: the time of day may have been changed meanwhile. */
+    /* Use the monotonic clock, since the time of day may have been set meanwhile. */
     share = ((long double)ticks - (long double)to->ticks) /
             ((long double)to->ticks - (long double)from->ticks);
     share *= (long double)(to->monotonic_ns - from->monotonic_ns);
@@ -421,7 +422,7 @@ uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks
 uint64_t ml_profile_timestamp_ns(
     const struct ml_profile *profile, const struct ml_profile_timestamp *timestamp
 ) {
-    /* A running process's end, or a moment without ticks. */
+    /* The end of a running process is 0, and some timestamps have no ticks. */
     if (timestamp->realtime_ns == 0 || timestamp->ticks == 0 || profile->now.ticks == 0) {
         return timestamp->realtime_ns;
     }

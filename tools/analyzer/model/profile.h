@@ -25,7 +25,7 @@ struct ml_profile_text {
 
 bool ml_profile_text_eq(struct ml_profile_text a, struct ml_profile_text b);
 
-/* A build id in hex; what is longer than one can be is cut. Returns out_hex. */
+/* A build id in hex, cut if it is longer than ML_BUILD_ID_MAX_BYTES. Returns out_hex. */
 enum { ML_PROFILE_HEX_BYTES = 2 * ML_BUILD_ID_MAX_BYTES + 1 };
 const char *ml_profile_hex(struct ml_profile_text build_id, char out_hex[ML_PROFILE_HEX_BYTES]);
 
@@ -73,18 +73,18 @@ struct ml_profile_module {
     struct ml_profile_text path;     /* as recorded; empty: the main program */
 };
 
-/* One mapping of a process as the kernel told it. Units: KiB; of the heap's figures bytes. */
+/* One mapping of a process as the kernel told it. Units: KiB; bytes for the figures of the heap. */
 struct ml_profile_region {
-    uint64_t start, end;            /* both 0: all mappings for which there was no room, together */
+    uint64_t start, end;            /* both 0: all mappings together that found no room */
     uint32_t permissions;           /* enum memlog_service_memory_permission */
     uint64_t offset, device, inode; /* of its file; inode 0: none */
     struct ml_profile_text name;
     uint64_t size_kb, resident_kb, proportional_kb;
     uint64_t private_clean_kb, private_dirty_kb, shared_clean_kb, shared_dirty_kb;
     uint64_t anonymous_kb, swap_kb;
-    /* Of live blocks: what they hold of its resident pages. */
+    /* What live blocks hold of its resident pages. */
     uint64_t heap_blocks, heap_requested_bytes, heap_private_bytes, heap_shared_bytes;
-    uint64_t heap_pages_private_bytes, heap_pages_shared_bytes; /* whole pages with some block */
+    uint64_t heap_pages_private_bytes, heap_pages_shared_bytes; /* whole pages with a block */
 };
 
 struct ml_profile_node {
@@ -177,7 +177,7 @@ struct ml_profile_process {
     size_t regions_count, regions_capacity, regions_expected;
     uint64_t regions_boottime_ns;  /* when they were read */
     bool heap_was_laid;            /* the heap's figures in them are known */
-    bool heap_is_estimated;        /* some region's resident pages were not told */
+    bool heap_is_estimated;        /* the resident pages of some region are not known */
     uint64_t heap_elsewhere_bytes; /* of live blocks in no region */
     struct ml_profile_text *strings;
     size_t strings_count, strings_capacity, strings_expected;
@@ -247,7 +247,7 @@ struct ml_profile_symbols {
     struct ml_arena arena; /* the texts */
 };
 
-/* Not unasked, but in the words of who asked. */
+/* The kind of a dump that was requested. `reason` is the text of the request. */
 enum { ML_PROFILE_TRIGGER_ASKED = MEMLOG_SERVICE_TRIGGER_KIND_ASKED + 1 };
 
 /* Why the dump was taken. */
@@ -278,11 +278,11 @@ struct ml_profile {
     uint64_t list_blind_ns, list_missed;
     uint64_t lost_forks; /* forked children of recorded processes whose events are missing */
     struct ml_profile_process *processes;
-    size_t processes_count, processes_capacity, processes_expected; /* expected: with the others */
+    size_t processes_count, processes_capacity, processes_expected; /* expected: including others */
     /* Processes of the tree without a profile (not ML_PROFILE_RECORDED), in the same shape and
      * without tables. They are not in `processes`, so loops over heaps skip them. */
     struct ml_profile_process *others;
-    size_t others_count, others_capacity, others_at; /* at: that was found last */
+    size_t others_count, others_capacity, others_at; /* at: the one that was found last */
     struct ml_profile_gap *gaps;
     size_t gaps_count, gaps_capacity, gaps_expected;
     struct ml_profile_not_profiled *not_profiled;
@@ -299,7 +299,7 @@ struct ml_profile {
     bool damaged;         /* something in it contradicts itself or its checksum */
     uint64_t bad_at;      /* file offset of the first trouble */
     const char *bad_is;   /* static text: what it was; NULL if there was none */
-    uint64_t whole_bytes; /* of the file: so far it is whole packets */
+    uint64_t whole_bytes; /* so many bytes of the file are whole packets */
 
     struct ml_arena arena; /* every text */
 };
@@ -310,23 +310,23 @@ void ml_profile_fini(struct ml_profile *profile);
 /* Drop the dump, keep the file's symbols and troubles. */
 void ml_profile_restart(struct ml_profile *profile);
 
-/* Keep the process images with that pid alone, recorded or not, as if they were the whole tree: its
- * peak is the pid's own, that of the image that held most (images of one pid never run at the same
- * time). False: there is none; nothing was changed. */
+/* Keep only the process images with that pid, recorded or not, as if they were the whole tree. The
+ * tree's peak is that of the image that held most: images of one pid never run at the same time.
+ * False: there is none; nothing was changed. */
 bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
 
-/* Keep the processes of that role (its name) alone; the tree's peak is their share of the whole
+/* Keep only the processes of that role (its name). The tree's peak is their share of the whole
  * tree's. False: there is none, or no such role; nothing was changed. */
 bool ml_profile_select_role(struct ml_profile *profile, const char *role);
 
 /* Drop the tree's series and those of removed processes. */
 void ml_profile_match_series(struct ml_profile *profile);
 
-/* Keep of every process's tables only what its series' stacks need: no cells, few nodes. False: no
+/* Keep only the nodes of each process that the stacks of its series need, and no cells. False: no
  * memory; some were dropped. */
 bool ml_profile_keep_series(struct ml_profile *profile);
 
-/* Time of day of a moment of CLOCK_MONOTONIC, ms. */
+/* Time of day of a time by CLOCK_MONOTONIC. Units: ms. */
 uint64_t ml_profile_realtime_ms(const struct ml_profile *profile, uint64_t monotonic_ms);
 
 /* Whether what a process left is shown as live in the tree. */
@@ -368,7 +368,7 @@ bool ml_profile_standard_errors(
 /* Add the six figures, and their variances. */
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
 
-/* As if all was freed. */
+/* Clear the live figures, as if all was freed. */
 void ml_profile_totals_forget_live(struct ml_profile_totals *totals);
 
 /* The number of its processes, recorded or not, and of program images. An image that was left by
@@ -416,20 +416,21 @@ struct ml_profile_text ml_profile_module_path(
     const struct ml_profile_process *process, const struct ml_profile_module *module
 );
 
-/* Time of day of a moment by the stream's clock, ns; 0 for 0. Linear between the run's two moments.
- */
+/* Time of day of a time by the stream's clock, linear between the run's start and the dump. Units:
+ * ns; 0 for 0. */
 uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks);
 
 /* Time of day at which a process's mappings were read; 0: never. Units: ns. */
 uint64_t
 ml_profile_regions_ns(const struct ml_profile *profile, const struct ml_profile_process *process);
 
-/* A moment's time of day, by the clock as it stood at the dump: it may have been set since. */
+/* Time of day of a timestamp, by the clock as it stood at the dump. The clock may have been set
+ * after the timestamp. */
 uint64_t ml_profile_timestamp_ns(
     const struct ml_profile *profile, const struct ml_profile_timestamp *timestamp
 );
 
-/* Words of the interface: "browser", "exited", "exit". */
+/* Names as in the interface: "browser", "exited", "exit". */
 const char *ml_profile_role_name(uint32_t role);
 const char *ml_profile_state_name(uint32_t state);
 const char *ml_profile_reason_name(uint32_t reason);

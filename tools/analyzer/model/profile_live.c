@@ -8,7 +8,7 @@ static void hold_add(struct ml_profile_holding *sum, const struct ml_profile_tot
     sum->blocks_variance += totals->variances.live_blocks;
 }
 
-/* From the remaining processes. */
+/* Sum up the remaining processes. */
 static void sum_up(
     const struct ml_profile *profile,
     struct ml_profile_holding *out_running,
@@ -65,7 +65,8 @@ void ml_profile_forget_hidden(struct ml_profile *profile) {
     }
 }
 
-/* An older dump does not separate ended processes; its live figures are of all. */
+/* Whether an older version wrote the dump, which does not separate ended processes. Its live
+ * figures are of all processes. */
 static bool is_of_before(const struct ml_profile *profile) {
     bool anybody_ended = false;
 

@@ -26,7 +26,7 @@ void ml_profile_match_series(struct ml_profile *profile) {
     profile->series_count = kept;
 }
 
-/* Mark a node and those that it leads to. */
+/* Mark a node and its callers. */
 static void mark(const struct ml_profile_process *process, uint32_t id, bool *is_needed) {
     size_t at = ml_profile_node_at(process, id);
 
@@ -73,6 +73,6 @@ uint64_t ml_profile_realtime_ms(const struct ml_profile *profile, uint64_t monot
     const uint64_t now_ms = profile->now.monotonic_ns / 1000000;
     const uint64_t realtime_ms = profile->now.realtime_ns / 1000000;
 
-    /* Wraps, and back. */
+    /* The difference may wrap; the sum wraps back. */
     return realtime_ms - now_ms + monotonic_ms;
 }

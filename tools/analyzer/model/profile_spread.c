@@ -7,7 +7,8 @@ static double variance_of(uint64_t error) {
     return whole * whole;
 }
 
-/* Newton's root, from above: each step at least halves what is too much, until nothing changes. */
+/* The square root by Newton's method, from above. Each step at least halves the excess, until
+ * nothing changes. */
 static double root(double square) {
     double guess = square > 1 ? square : 1;
 

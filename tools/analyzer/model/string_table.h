@@ -1,7 +1,7 @@
-/* Strings numbered from 0 in the order in which they came, each once: the table that most formats
- * refer to. Room: tools. Context: one thread.
+/* Numbers strings from 0 in the order in which they came, each string once. Most formats refer to
+ * such a table. Room: tools. Context: one thread.
  *
- * One rule: a number stays its string's for as long as the table lives. */
+ * One rule: a string keeps its number for as long as the table lives. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_STRING_TABLE_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_STRING_TABLE_H
 
@@ -12,7 +12,7 @@
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/profile.h"
 
-/* Without memory a string has no number. */
+/* Instead of a number: there is no memory. */
 #define ML_STRING_NONE ML_INDEX_NONE
 
 /* An empty table is all zero. */

@@ -14,10 +14,10 @@
 /* The version of the exact packets that this reader knows. */
 enum { EXACT_VERSION = 1 };
 
-/* The run's processes; the service's own limit is 65,536 at once, this is over a whole run. */
+/* Bounds the processes of a whole run. The service's own limit is 65,536 at once. */
 enum { PROCESSES_MAX = 1 << 20 };
 
-/* The field of ours in a TracePacket, undecoded. */
+/* Memlog's field of a TracePacket, not decoded yet. */
 struct sealed {
     uint32_t crc32;
     uint32_t kind;
@@ -30,7 +30,7 @@ static bool decode_body(pb_istream_t *stream, const pb_field_t *field, void **ar
     struct sealed *sealed = *arg;
 
     (void)field;
-    /* In place: the stream reads from memory, its state is the position. */
+    /* Not copied: the stream reads from memory, and its state is the position. */
     sealed->body = stream->state;
     sealed->body_bytes = stream->bytes_left;
     return pb_read(stream, NULL, stream->bytes_left);
@@ -53,7 +53,7 @@ static bool decode_memlog(pb_istream_t *stream, const pb_field_t *field, void **
 /* The names that a packet brings. */
 struct names {
     struct ml_profile *profile;
-    enum ml_status status; /* what became of them */
+    enum ml_status status; /* the result of reading them */
 };
 
 static bool decode_symbols(pb_istream_t *stream, const pb_field_t *field, void **arg) {
@@ -308,7 +308,7 @@ static enum ml_status decode_end(struct ml_trace_decoder *decoder, pb_istream_t 
     return end.packets_count == decoder->packets_count ? ML_OK : ML_PEER_STATE;
 }
 
-/* Kinds of a later version are skipped: the run's version says whether that is allowed. */
+/* Skip kinds of a later version. The run's version says whether that is allowed. */
 static enum ml_status
 decode_kind(struct ml_trace_decoder *decoder, uint32_t kind, pb_istream_t *stream) {
     if (kind == ml_trace_MemlogKind_MEMLOG_RUN) {

@@ -1,6 +1,6 @@
-/* One packet of ours, added to a profile. Room: tools. Context: one thread; hostile bytes.
+/* Adds one of memlog's packets to a profile. Room: tools. Context: one thread; hostile bytes.
  *
- * One rule: rows that contradict the profile's rule end the packet with a status; rows before them
+ * One rule: rows that contradict the profile's rule end the packet with a status. Rows before them
  * stay. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_DECODE_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_DECODE_H

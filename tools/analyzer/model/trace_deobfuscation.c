@@ -7,7 +7,7 @@
 #include "ipc/trace/trace.pb.h"
 #include "tools/analyzer/model/trace_table.h"
 
-/* Classes of one packet: it stays well below what readers hold in memory. */
+/* The most classes of one packet. It stays well below what readers hold in memory. */
 enum { CLASSES_PER_PACKET = 1000 };
 
 static bool read_member(struct ml_deobfuscation *names, pb_istream_t *stream, bool is_method) {
@@ -45,7 +45,7 @@ static bool read_class(pb_istream_t *stream, const pb_field_t *field, void **arg
     };
 
     (void)field;
-    /* Its members may come before its names. */
+    /* The members may come before the names, so the class is added without them. */
     if (!ml_deobfuscation_class(names, "", "") ||
         !pb_decode(stream, ml_trace_ObfuscatedClass_fields, &message)) {
         return false;
@@ -78,7 +78,7 @@ enum ml_status ml_trace_deobfuscation_decode(struct ml_deobfuscation *names, pb_
 struct writing {
     const struct ml_deobfuscation *names;
     size_t first, count;
-    size_t at; /* the class at hand */
+    size_t at; /* the current class */
 };
 
 static bool write_text(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {

@@ -21,7 +21,7 @@ struct packet_buffer {
     size_t capacity;
     size_t count;
     uint64_t start; /* where in the file the packet begins */
-    uint64_t end;   /* and one behind it */
+    uint64_t end;   /* one past its last byte */
 };
 
 /* The result of reading the next packet. */
@@ -105,7 +105,7 @@ static void mark_partial(struct ml_profile *profile) {
     }
 }
 
-/* Whether a packet's trouble ends the reading. */
+/* Whether a packet's error ends the reading. */
 static bool is_final(enum ml_status status) {
     return status == ML_ENV_MEMORY || status == ML_PEER_VERSION;
 }

@@ -5,7 +5,7 @@
 
 #include "ipc/trace/tables.h"
 
-/* A process has two dozen. */
+/* Bounds a hostile dump. A process has two dozen series. */
 enum { SERIES_MAX = 1 << 22 };
 
 static const struct ml_column point_columns[] = {ML_TRACE_POINT_COLUMNS(struct ml_profile_point)};
@@ -43,7 +43,7 @@ static bool decode_points(pb_istream_t *stream, const pb_field_t *field, void **
 static bool points_rise(const struct piece *piece, uint64_t from_ms) {
     for (size_t i = 0; i < piece->count; i++) {
         const struct ml_profile_point *point = &piece->points[i];
-        /* Whole nanoseconds have to fit. */
+        /* The time in nanoseconds has to fit 64 bits. */
         if (point->end_ms <= from_ms || point->end_ms > UINT64_MAX / 1000000 ||
             point->least_bytes > point->last_bytes || point->last_bytes > point->most_bytes) {
             return false;
@@ -112,7 +112,7 @@ static enum ml_status check(
     if (message->process_id != 0 && !process) {
         return ML_PEER_REFERENCE;
     }
-    /* Those of one process stand beside each other. */
+    /* The series of one process have to be next to each other. */
     if (process && process->series_count > 0 &&
         process->series_first + process->series_count != profile->series_count) {
         return ML_PEER_STATE;

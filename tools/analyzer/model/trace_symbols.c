@@ -106,7 +106,7 @@ static int order_symbolized(const void *left, const void *right, void *context) 
     if (order == 0) {
         order = (a->address > b->address) - (a->address < b->address);
     }
-    /* Of two for one address the first in the file stands first. */
+    /* Of two entries for one address the first in the file comes first. */
     return order != 0 ? order : (a->first_line > b->first_line) - (a->first_line < b->first_line);
 }
 

@@ -108,7 +108,7 @@ static bool decode_module(pb_istream_t *stream, const pb_field_t *field, void **
     return true;
 }
 
-/* A mapping ends behind its start, and none begins before the one before it has ended. */
+/* Mappings rise and do not overlap. Addresses of 0 are those of the mappings without room. */
 static bool
 region_check(const struct ml_profile_process *process, const struct ml_profile_region *region) {
     const size_t count = process->regions_count;
@@ -262,7 +262,7 @@ static bool decode_cells(pb_istream_t *stream, const pb_field_t *field, void **a
     return true;
 }
 
-/* The process_id stands first in the packet. */
+/* The process_id is the first field of the packet. */
 static struct ml_profile_process *owner_of(struct ml_profile *profile, pb_istream_t *stream) {
     pb_istream_t copy = *stream;
     pb_wire_type_t wire_type = PB_WT_VARINT;

@@ -1,5 +1,4 @@
-/* Rows of one process's tables, added to a profile. Room: tools. Context: one thread; hostile
- * bytes.
+/* Adds rows of one process's tables to a profile. Room: tools. Context: one thread; hostile bytes.
  *
  * One rule: figures are never dropped because their stack is missing. A cell without its node
  * (whose packet was damaged) goes to "no stack", and the profile is `damaged`. */
