@@ -12,6 +12,8 @@
     ML_COLUMN(ml_trace_MemlogNodes_##name_##_tag, type_, member_, delta_)
 #define ML_TRACE_CELL(type_, name_, member_, delta_)                                               \
     ML_COLUMN(ml_trace_MemlogCells_##name_##_tag, type_, member_, delta_)
+#define ML_TRACE_HOLDING(type_, name_, member_, delta_)                                            \
+    ML_COLUMN(ml_trace_MemlogHoldings_##name_##_tag, type_, member_, delta_)
 #define ML_TRACE_POINT(type_, name_, member_)                                                      \
     ML_COLUMN(ml_trace_MemlogPoints_##name_##_delta_tag, type_, member_, true)
 
@@ -45,6 +47,16 @@
         ML_TRACE_CELL(type_, total_blocks_error, own_errors.total_blocks, false),                  \
         ML_TRACE_CELL(type_, tree_peak_bytes_error, tree_peak_bytes_error, false),                 \
         ML_TRACE_CELL(type_, tree_peak_blocks_error, tree_peak_blocks_error, false),
+
+/* MemlogHoldings, likewise. */
+#define ML_TRACE_HOLDING_COLUMNS(type_)                                                            \
+    ML_TRACE_HOLDING(type_, region_delta, region, true),                                           \
+        ML_TRACE_HOLDING(type_, kind, kind, false),                                                \
+        ML_TRACE_HOLDING(type_, node_delta, node, true),                                           \
+        ML_TRACE_HOLDING(type_, string, string, false),                                            \
+        ML_TRACE_HOLDING(type_, mapped_bytes, mapped_bytes, false),                                \
+        ML_TRACE_HOLDING(type_, private_bytes, private_bytes, false),                              \
+        ML_TRACE_HOLDING(type_, shared_bytes, shared_bytes, false),
 
 /* MemlogPoints, likewise. */
 #define ML_TRACE_POINT_COLUMNS(type_)                                                              \

@@ -23,6 +23,7 @@ static void process_fini(struct ml_profile_process *process) {
     free(process->arguments);
     free(process->modules);
     free(process->regions);
+    free(process->holdings);
     free(process->strings);
     free(process->nodes);
     free(process->cells);

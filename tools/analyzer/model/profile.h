@@ -87,6 +87,25 @@ struct ml_profile_region {
     uint64_t heap_pages_private_bytes, heap_pages_shared_bytes; /* whole pages with a block */
 };
 
+/* ipc/trace/trace.proto, MemlogHoldingKind. */
+enum ml_holding_kind {
+    ML_HOLDING_MAPPED,    /* by the stack that mapped it */
+    ML_HOLDING_ALLOCATOR, /* an allocator's own mapping */
+    ML_HOLDING_STACK,     /* a thread's */
+    ML_HOLDING_MEMLOG,    /* the profiler's */
+    ML_HOLDING_KINDS
+};
+
+/* What an owner other than live blocks holds of a region. */
+struct ml_profile_region_holding {
+    uint32_t region; /* index into regions */
+    uint32_t kind;   /* enum ml_holding_kind */
+    uint32_t node;   /* id of its stack; 0: none */
+    uint32_t string; /* index into strings: its name; 0: none */
+    uint64_t mapped_bytes;
+    uint64_t private_bytes, shared_bytes; /* resident, without pages on which live blocks lie */
+};
+
 struct ml_profile_node {
     uint32_t id;
     uint32_t parent; /* id; 0: root */
@@ -179,6 +198,8 @@ struct ml_profile_process {
     bool heap_was_laid;            /* the heap's figures in them are known */
     bool heap_is_estimated;        /* the resident pages of some region are not known */
     uint64_t heap_elsewhere_bytes; /* of live blocks in no region */
+    struct ml_profile_region_holding *holdings; /* none in older dumps */
+    size_t holdings_count, holdings_capacity, holdings_expected;
     struct ml_profile_text *strings;
     size_t strings_count, strings_capacity, strings_expected;
     struct ml_profile_node *nodes;

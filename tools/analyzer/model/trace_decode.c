@@ -204,6 +204,7 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->arguments_expected = head->arguments_count;
     process->modules_expected = head->modules_count;
     process->regions_expected = head->regions_count;
+    process->holdings_expected = head->holdings_count;
     process->regions_boottime_ns = head->regions_boottime_ns;
     process->heap_was_laid = head->heap_was_laid;
     process->heap_is_estimated = head->heap_is_estimated;

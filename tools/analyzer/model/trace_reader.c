@@ -99,6 +99,7 @@ static void mark_partial(struct ml_profile *profile) {
         process->partial = process->arguments_count != process->arguments_expected ||
                            process->modules_count != process->modules_expected ||
                            process->regions_count != process->regions_expected ||
+                           process->holdings_count != process->holdings_expected ||
                            process->strings_count != process->strings_expected ||
                            process->nodes_count != process->nodes_expected ||
                            process->cells_count != process->cells_expected;

@@ -7,9 +7,14 @@
 
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_profile_node)};
 static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_profile_cell)};
+static const struct ml_column holding_columns[] = {
+    ML_TRACE_HOLDING_COLUMNS(struct ml_profile_region_holding)};
 
 /* memlog.service.ProcessView's limit. */
 enum { ML_REGIONS_MAX = 65536 };
+
+/* Every mapping of a process may be held in several parts. */
+enum { ML_HOLDINGS_MAX = 16 * ML_REGIONS_MAX };
 
 /* Rows of one table of one process; everything in it is of a fixed limit. */
 struct table {
@@ -262,6 +267,61 @@ static bool decode_cells(pb_istream_t *stream, const pb_field_t *field, void **a
     return true;
 }
 
+/* False: an unknown owner, or no such region. A reference to something missing is removed. */
+static bool holding_check(struct table *table, struct ml_profile_region_holding *holding) {
+    const struct ml_profile_process *process = table->process;
+
+    if (holding->kind >= ML_HOLDING_KINDS || holding->region >= process->regions_count) {
+        return false;
+    }
+    if (holding->node != 0 && ml_profile_node_at(process, holding->node) == SIZE_MAX) {
+        holding->node = 0;
+        table->profile->damaged = true;
+    }
+    if (holding->string != 0 && holding->string >= process->strings_count) {
+        holding->string = 0;
+        table->profile->damaged = true;
+    }
+    return true;
+}
+
+static bool decode_holdings(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+    const size_t first = process->holdings_count;
+    size_t count = 0;
+
+    (void)field;
+    if (!ml_columns_peek_count(stream, &count)) {
+        return fail(table, ML_PEER_FORM);
+    }
+    if (first + count > ML_HOLDINGS_MAX) {
+        return fail(table, ML_PEER_LIMIT);
+    }
+    if (!ML_GROW(process->holdings, process->holdings_capacity, first + count)) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    memset(&process->holdings[first], 0, count * sizeof process->holdings[0]);
+    if (!ml_columns_decode(
+            stream,
+            holding_columns,
+            sizeof holding_columns / sizeof holding_columns[0],
+            &process->holdings[first],
+            sizeof process->holdings[0],
+            count
+        )) {
+        return fail(table, ML_PEER_FORM);
+    }
+    for (size_t i = first; i < first + count; i++) {
+        if (!holding_check(table, &process->holdings[i])) {
+            process->holdings_count = first;
+            return fail(table, ML_PEER_RANGE);
+        }
+        process->holdings_count++;
+    }
+    return true;
+}
+
 /* The process_id is the first field of the packet. */
 static struct ml_profile_process *owner_of(struct ml_profile *profile, pb_istream_t *stream) {
     pb_istream_t copy = *stream;
@@ -287,6 +347,7 @@ enum ml_status ml_trace_decode_table(struct ml_profile *profile, pb_istream_t *s
         .regions = {.funcs.decode = decode_region, .arg = &table},
         .nodes = {.funcs.decode = decode_nodes, .arg = &table},
         .cells = {.funcs.decode = decode_cells, .arg = &table},
+        .holdings = {.funcs.decode = decode_holdings, .arg = &table},
     };
 
     if (!table.process) {
