@@ -194,8 +194,8 @@ void ml_lane_repair(struct ml_lane *lane) {
     }
 }
 
-/* Records with a time are small; the longest, MAPPING, has ten varints. */
-enum { TIMED_MAX_BYTES = 1 + 10 * ML_VARINT_MAX_BYTES };
+/* Records with a time are small; the longest, MAPPING, has seven varints. */
+enum { TIMED_MAX_BYTES = 1 + 7 * ML_VARINT_MAX_BYTES };
 
 static bool has_time(enum ml_event_kind kind) {
     return (kind >= ML_EVENT_SAMPLING && kind < ML_EVENT_EXTENDED_COUNT) || kind >= ML_EVENT_ALLOC;

@@ -169,7 +169,7 @@ enum ml_event_kind {
     ML_EVENT_FORK = 8,     /* EXTENDED; the process is about to fork; the child names the serial */
     ML_EVENT_REAPED = 9,   /* EXTENDED; the process has waited for a child's end */
     ML_EVENT_END = 10,     /* EXTENDED; the process is about to exit or to exec */
-    ML_EVENT_MAPPING = 11, /* EXTENDED; mmap, munmap, mremap, brk, dlopen */
+    ML_EVENT_MAPPING = 11, /* EXTENDED; address space was mapped, moved, unmapped or named */
     ML_EVENT_UNLOAD = 12,  /* EXTENDED; dlclose has unmapped a module */
     ML_EVENT_LOSS = 13,    /* EXTENDED; events of this lane that were dropped, with the reason */
     ML_EVENT_EXTENDED_COUNT,
@@ -201,12 +201,25 @@ enum ml_loss_reason {
 };
 
 enum ml_mapping_kind {
-    ML_MAPPING_MMAP = 0,
-    ML_MAPPING_MUNMAP = 1,
-    ML_MAPPING_MREMAP = 2,
-    ML_MAPPING_BRK = 3,
-    ML_MAPPING_DLOPEN = 4, /* the image of a MODULE that stands before; UNLOAD says when it goes */
+    /* mmap, shmat. What lay there before is unmapped. */
+    ML_MAPPING_MAP = 0,
+    /* munmap, shmdt, and mremap's old place. Stamped before the call. */
+    ML_MAPPING_UNMAP = 1,
+    /* What this lane's last UNMAP took lies here now: mremap, or a call that failed. It may be
+     * longer than it was, and may be told more than once. */
+    ML_MAPPING_MOVED = 2,
+    /* prctl(PR_SET_VMA_ANON_NAME), whether the kernel keeps such names or not. */
+    ML_MAPPING_NAME = 3,
+    /* A thread's stack. The node's innermost frame is its start routine. */
+    ML_MAPPING_STACK = 4,
     ML_MAPPING_KIND_COUNT
+};
+
+/* What else is known of a MAP. */
+enum {
+    ML_MAPPING_NESTED = 1, /* the allocator called it, to serve a call of the program's */
+    ML_MAPPING_EARLY = 2,  /* from before the stream began: it has no stack */
+    ML_MAPPING_FLAGS = 3
 };
 
 /* varint version, clock, pid, thread_id, ticks, monotonic_ns, sampling_bytes (>= 1), stack_mode,
@@ -254,18 +267,18 @@ struct ml_event_name {
     uint32_t bytes_count;
 };
 
-/* MAPPING: varint dtime, kind, address, length_bytes, old_address, old_length_bytes, protection,
- * flags, node. */
+/* MAPPING: varint dtime, kind, address, length_bytes, flags, node, string_id. */
 struct ml_event_mapping {
-    uint32_t kind; /* enum ml_mapping_kind */
-    uint64_t address;
+    uint32_t kind;    /* enum ml_mapping_kind */
+    uint64_t address; /* ML_MAPPING_PAGE_BYTES divide it */
+    /* 0: all that was mapped there by one call, whose length is not known (shmat, shmdt). */
     uint64_t length_bytes;
-    uint64_t old_address;
-    uint64_t old_length_bytes;
-    uint32_t protection;
-    uint32_t flags;
-    uint32_t node;
+    uint32_t flags;     /* ML_MAPPING_NESTED, ML_MAPPING_EARLY */
+    uint32_t node;      /* 0: no stack */
+    uint32_t string_id; /* NAME: 0 takes the name away; other kinds have none */
 };
+
+enum { ML_MAPPING_PAGE_BYTES = 4096 };
 
 /* What the flags of a block's record say of it. */
 enum {
@@ -320,6 +333,15 @@ struct ml_event {
         } loss;
     };
 };
+
+/* Whether a MAPPING's fields are within their bounds: whole pages below ML_ADDRESS_MAX. */
+static inline bool ml_event_mapping_is_in_range(const struct ml_event_mapping *mapping) {
+    return mapping->kind < ML_MAPPING_KIND_COUNT && mapping->address < ML_ADDRESS_MAX &&
+           mapping->length_bytes <= ML_ADDRESS_MAX - mapping->address &&
+           (mapping->address | mapping->length_bytes) % ML_MAPPING_PAGE_BYTES == 0 &&
+           mapping->flags <= ML_MAPPING_FLAGS && mapping->node < ML_NODES_MAX &&
+           mapping->string_id < (mapping->kind == ML_MAPPING_NAME ? ML_STRINGS_MAX : 1);
+}
 
 /* A lane's running values. All zero at a chunk's start; the encoder keeps the same ones. */
 struct ml_event_state {

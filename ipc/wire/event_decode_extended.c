@@ -98,13 +98,14 @@ static enum ml_status decode_mapping(struct ml_reader *r, struct ml_event_mappin
     struct fields f = {.r = r};
     *mapping = (struct ml_event_mapping){.kind = 0};
     take_u32(&f, 0, ML_MAPPING_KIND_COUNT - 1, &mapping->kind);
-    take_bounded(&f, 0, ML_ADDRESS_MAX, &mapping->address);
-    take_bounded(&f, 0, ML_ADDRESS_MAX, &mapping->length_bytes);
-    take_bounded(&f, 0, ML_ADDRESS_MAX, &mapping->old_address);
-    take_bounded(&f, 0, ML_ADDRESS_MAX, &mapping->old_length_bytes);
-    take_u32(&f, 0, UINT32_MAX, &mapping->protection);
-    take_u32(&f, 0, UINT32_MAX, &mapping->flags);
+    take_bounded(&f, 0, ML_ADDRESS_MAX - 1, &mapping->address);
+    take_bounded(&f, 0, ML_ADDRESS_MAX - mapping->address, &mapping->length_bytes);
+    take_u32(&f, 0, ML_MAPPING_FLAGS, &mapping->flags);
     take_u32(&f, 0, ML_NODES_MAX - 1, &mapping->node);
+    take_u32(&f, 0, ML_STRINGS_MAX - 1, &mapping->string_id);
+    if (f.status == ML_OK && !ml_event_mapping_is_in_range(mapping)) {
+        return ML_PEER_RANGE;
+    }
     return f.status;
 }
 

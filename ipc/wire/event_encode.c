@@ -198,19 +198,15 @@ encode_name(struct ml_writer *w, enum ml_event_kind kind, const struct ml_event_
 }
 
 static enum ml_status encode_mapping(struct ml_writer *w, const struct ml_event_mapping *mapping) {
-    if (mapping->kind >= ML_MAPPING_KIND_COUNT || mapping->address > ML_ADDRESS_MAX ||
-        mapping->length_bytes > ML_ADDRESS_MAX || mapping->old_address > ML_ADDRESS_MAX ||
-        mapping->old_length_bytes > ML_ADDRESS_MAX || mapping->node >= ML_NODES_MAX) {
+    if (!ml_event_mapping_is_in_range(mapping)) {
         return ML_BUG_CONTRACT;
     }
     ml_writer_varint(w, mapping->kind);
     ml_writer_varint(w, mapping->address);
     ml_writer_varint(w, mapping->length_bytes);
-    ml_writer_varint(w, mapping->old_address);
-    ml_writer_varint(w, mapping->old_length_bytes);
-    ml_writer_varint(w, mapping->protection);
     ml_writer_varint(w, mapping->flags);
     ml_writer_varint(w, mapping->node);
+    ml_writer_varint(w, mapping->string_id);
     return ML_OK;
 }
 

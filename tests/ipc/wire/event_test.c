@@ -108,18 +108,20 @@ static void add_timed(void) {
     add(ML_EVENT_FORK, 1000001)->fork_serial = UINT64_MAX;
     add(ML_EVENT_REAPED, 1000001)->reaped_pid = UINT32_MAX;
     add(ML_EVENT_MAPPING, 1000001)->mapping = (struct ml_event_mapping){
-        .kind = ML_MAPPING_MREMAP,
+        .kind = ML_MAPPING_MAP,
         .address = 0x7000,
-        .length_bytes = 4096,
-        .old_address = 0x9000,
-        .old_length_bytes = ML_ADDRESS_MAX,
-        .protection = 3,
-        .flags = UINT32_MAX,
+        .length_bytes = ML_ADDRESS_MAX - 0x7000,
+        .flags = ML_MAPPING_NESTED | ML_MAPPING_EARLY,
         .node = 2,
     };
+    add(ML_EVENT_MAPPING, 1000001)->mapping = (struct ml_event_mapping
+    ){.kind = ML_MAPPING_NAME,
+      .address = ML_ADDRESS_MAX - 4096,
+      .length_bytes = 4096,
+      .string_id = ML_STRINGS_MAX - 1};
     for (uint32_t kind = 0; kind < ML_MAPPING_KIND_COUNT; kind++) {
         add(ML_EVENT_MAPPING, 1000001)->mapping =
-            (struct ml_event_mapping){.kind = kind, .address = 0x7000, .length_bytes = 1};
+            (struct ml_event_mapping){.kind = kind, .address = 0x7000};
     }
     add(ML_EVENT_UNLOAD, 1000001)->unload_module = 1;
     struct ml_event *loss = add(ML_EVENT_LOSS, 1000002);
@@ -194,10 +196,8 @@ static bool same_event(const struct ml_event *a, const struct ml_event *b) {
     case ML_EVENT_MAPPING:
         return x.mapping.kind == y.mapping.kind && x.mapping.address == y.mapping.address &&
                x.mapping.length_bytes == y.mapping.length_bytes &&
-               x.mapping.old_address == y.mapping.old_address &&
-               x.mapping.old_length_bytes == y.mapping.old_length_bytes &&
-               x.mapping.protection == y.mapping.protection && x.mapping.flags == y.mapping.flags &&
-               x.mapping.node == y.mapping.node;
+               x.mapping.flags == y.mapping.flags && x.mapping.node == y.mapping.node &&
+               x.mapping.string_id == y.mapping.string_id;
     case ML_EVENT_SAMPLING:
         return x.sampling_bytes == y.sampling_bytes;
     case ML_EVENT_FORK:
@@ -410,6 +410,13 @@ START_TEST(the_encoder_refuses_what_could_not_be_read) {
     ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
     event.block.marks = 0;
     event.block.weight_blocks = 2; /* stands for two, and was not sampled */
+    ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
+    event = (struct ml_event){.kind = ML_EVENT_MAPPING, .time = 10, .mapping = {.address = 1}};
+    ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
+    event.mapping =
+        (struct ml_event_mapping){.address = ML_ADDRESS_MAX - 4096, .length_bytes = 8192};
+    ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
+    event.mapping = (struct ml_event_mapping){.address = 4096, .string_id = 1}; /* no NAME */
     ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
     event = (struct ml_event){.kind = ML_EVENT_NONE};
     ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);

@@ -51,7 +51,7 @@ static const char *const loss_words[] = {"overrun", "no-lane", "no-node", "neste
 /* By the number of ML_BLOCK_*; a free has two of them. */
 static const char *const free_words[] = {
     "none", "-", "skipped", "-", "unsure", "-", "skipped-unsure", NULL};
-static const char *const mapping_words[] = {"mmap", "munmap", "mremap", "brk", "dlopen", NULL};
+static const char *const mapping_words[] = {"map", "unmap", "moved", "name", "stack", NULL};
 
 static const struct field start_fields[] = {
     DEFAULT("version", start.version, ML_STREAM_VERSION),
@@ -95,11 +95,9 @@ static const struct field mapping_fields[] = {
     WORD("kind", mapping.kind, mapping_words),
     HEX("address", mapping.address),
     DECIMAL("length", mapping.length_bytes),
-    HEX("old_address", mapping.old_address),
-    DECIMAL("old_length", mapping.old_length_bytes),
-    DECIMAL("protection", mapping.protection),
     DECIMAL("flags", mapping.flags),
     DECIMAL("node", mapping.node),
+    DECIMAL("string", mapping.string_id),
 };
 static const struct field unload_fields[] = {
     DECIMAL("time", time), DECIMAL("module", unload_module)};
