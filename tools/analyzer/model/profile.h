@@ -198,7 +198,7 @@ struct ml_profile_process {
     bool heap_was_laid;            /* the heap's figures in them are known */
     bool heap_is_estimated;        /* the resident pages of some region are not known */
     uint64_t heap_elsewhere_bytes; /* of live blocks in no region */
-    struct ml_profile_region_holding *holdings; /* none in older dumps */
+    struct ml_profile_region_holding *holdings; /* by region; none in older dumps */
     size_t holdings_count, holdings_capacity, holdings_expected;
     struct ml_profile_text *strings;
     size_t strings_count, strings_capacity, strings_expected;

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/analyzer/model/trace_decode.h"
 #include "tools/analyzer/model/trace_symbols.h"
@@ -106,6 +107,33 @@ static void mark_partial(struct ml_profile *profile) {
     }
 }
 
+static int holding_order(const void *left, const void *right) {
+    const struct ml_profile_region_holding *a = left, *b = right;
+
+    if (a->region != b->region) {
+        return (a->region > b->region) - (a->region < b->region);
+    }
+    if (a->node != b->node) {
+        return (a->node > b->node) - (a->node < b->node);
+    }
+    return memcmp(a, b, sizeof *a);
+}
+
+/* Put the holdings of each region together. */
+static void order_holdings(struct ml_profile *profile) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        struct ml_profile_process *process = &profile->processes[i];
+        if (process->holdings_count > 0) {
+            qsort(
+                process->holdings,
+                process->holdings_count,
+                sizeof process->holdings[0],
+                holding_order
+            );
+        }
+    }
+}
+
 /* Whether a packet's error ends the reading. */
 static bool is_final(enum ml_status status) {
     return status == ML_ENV_MEMORY || status == ML_PEER_VERSION;
@@ -170,6 +198,7 @@ enum ml_status ml_trace_read(FILE *file, uint32_t number, struct ml_profile *out
                       buffer.count > 0 && buffer.bytes[0] == FIRST_FIELD_BYTE;
     free(buffer.bytes);
     mark_partial(out_profile);
+    order_holdings(out_profile);
     ml_trace_symbols_finish(&out_profile->symbols);
     ml_profile_spread_errors(out_profile);
     ml_profile_settle_live(out_profile);

@@ -8,38 +8,15 @@
 
 #include <stdint.h>
 
+#include "tools/analyzer/memory/owners.h"
 #include "tools/analyzer/model/profile.h"
-
-enum ml_component {
-    ML_COMPONENT_HEAP,      /* live blocks, where they are resident */
-    ML_COMPONENT_SLACK,     /* the rest of their pages, and of [heap]: freed, headers, fragments */
-    ML_COMPONENT_CODE,      /* of files, executable */
-    ML_COMPONENT_DATA,      /* of files, written to: .data, and .bss behind it */
-    ML_COMPONENT_FILES,     /* of files, the rest */
-    ML_COMPONENT_SHARED,    /* shared memory without a file on a disk */
-    ML_COMPONENT_STACK,     /* the main thread's */
-    ML_COMPONENT_MEMLOG,    /* the profiler's own file and staging */
-    ML_COMPONENT_ANONYMOUS, /* mapped by the program, for an unknown purpose */
-    ML_COMPONENTS
-};
-
-/* Units: bytes. */
-struct ml_component_figures {
-    uint64_t private, shared; /* resident */
-    uint64_t proportional;
-    uint64_t swapped;
-};
 
 struct ml_components {
     struct ml_component_figures of[ML_COMPONENTS];
     struct ml_component_figures all; /* the kernel's own sums */
-    /* Bytes of blocks beyond what the kernel counted in their mappings. They became resident
-     * between two readings, and count nowhere above. */
-    uint64_t moved;
+    int64_t
+        moved; /* between two readings, in no component: ml_owners_visit(), and blocks elsewhere */
 };
-
-/* "heap", "allocator slack", ... */
-const char *ml_component_name(enum ml_component component);
 
 /* All 0 where the process's mappings are not in the dump. */
 void ml_components_of(const struct ml_profile_process *process, struct ml_components *out);

@@ -71,9 +71,11 @@ put_components(const struct ml_report_page *page, const struct ml_profile_proces
     struct ml_components components;
     char text[TEXT_BYTES];
     const char *joint = " =";
+    uint64_t moved = 0;
     size_t at = 0;
 
     ml_components_of(process, &components);
+    moved = components.moved < 0 ? 0 - (uint64_t)components.moved : (uint64_t)components.moved;
     at = (size_t
     )snprintf(text, sizeof text, "private %s", ml_units_size(components.all.private).text);
     for (enum ml_component i = 0; i < ML_COMPONENTS && at < sizeof text; i++) {
@@ -89,12 +91,12 @@ put_components(const struct ml_report_page *page, const struct ml_profile_proces
             joint = " +";
         }
     }
-    if (components.moved + process->heap_elsewhere_bytes > 0 && at < sizeof text) {
+    if (moved != 0 && at < sizeof text) {
         snprintf(
             text + at,
             sizeof text - at,
             " (\u00b1 %s moved while it was read)",
-            ml_units_size(components.moved + process->heap_elsewhere_bytes).text
+            ml_units_size(moved).text
         );
     }
     put_below(page, text);

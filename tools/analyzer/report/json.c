@@ -238,7 +238,8 @@ static void put_memory(
     put_figures(json, &components.all);
     ml_json_bool_member(json, "heap_known", process->heap_was_laid);
     ml_json_bool_member(json, "heap_estimated", process->heap_is_estimated);
-    ml_json_number_member(json, "moved_bytes", components.moved + process->heap_elsewhere_bytes);
+    ml_json_key(json, "moved_bytes");
+    ml_json_integer(json, components.moved);
     ml_json_open_member(json, "components", '[');
     for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
         ml_json_open(json, '{');

@@ -1,0 +1,100 @@
+#include "tools/analyzer/memory/kind.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
+
+const char *ml_component_name(enum ml_component component) {
+    static const char *const names[ML_COMPONENTS] = {
+        [ML_COMPONENT_HEAP] = "heap",
+        [ML_COMPONENT_SLACK] = "allocator slack",
+        [ML_COMPONENT_CODE] = "code",
+        [ML_COMPONENT_DATA] = "data",
+        [ML_COMPONENT_FILES] = "files",
+        [ML_COMPONENT_SHARED] = "shared memory",
+        [ML_COMPONENT_STACK] = "stacks",
+        [ML_COMPONENT_MEMLOG] = "memlog",
+        [ML_COMPONENT_MAPPED] = "mapped",
+        [ML_COMPONENT_ANONYMOUS] = "other anonymous"};
+    return names[component];
+}
+
+static bool begins_with(const struct ml_profile_text *text, const char *word) {
+    const size_t count = strlen(word);
+    return text->count_bytes >= count && memcmp(text->bytes, word, count) == 0;
+}
+
+static bool is_named(const struct ml_profile_text *text, const char *word) {
+    return text->count_bytes == strlen(word) && begins_with(text, word);
+}
+
+static bool has_permission(const struct ml_profile_region *region, uint32_t permission) {
+    return (region->permissions & permission) != 0;
+}
+
+static bool is_memlog(const struct ml_profile_region *region) {
+    const char *slash = strrchr(region->name.bytes, '/');
+    return begins_with(&region->name, "/memfd:memlog") ||
+           (slash != NULL && strncmp(slash, "/libmemlog.so", sizeof "/libmemlog.so" - 1) == 0);
+}
+
+/* Files without a disk. They live as long as a process maps them or has them open. */
+static bool is_shared_memory(const struct ml_profile_region *region) {
+    static const char *const names[] = {"/memfd:", "/dev/shm/", "/dev/zero", "/SYSV", "[shmem"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (begins_with(&region->name, names[i])) {
+            return has_permission(region, MEMLOG_SERVICE_MEMORY_PERMISSION_SHARED);
+        }
+    }
+    return region->inode == 0 && has_permission(region, MEMLOG_SERVICE_MEMORY_PERMISSION_SHARED);
+}
+
+static enum ml_component of_file(const struct ml_profile_region *region) {
+    if (has_permission(region, MEMLOG_SERVICE_MEMORY_PERMISSION_EXECUTE)) {
+        return ML_COMPONENT_CODE;
+    }
+    return region->anonymous_kb > 0 ||
+                   (has_permission(region, MEMLOG_SERVICE_MEMORY_PERMISSION_WRITE) &&
+                    !has_permission(region, MEMLOG_SERVICE_MEMORY_PERMISSION_SHARED))
+               ? ML_COMPONENT_DATA
+               : ML_COMPONENT_FILES;
+}
+
+/* The loader maps .bss without a file, behind the file's data. The kernel may join that mapping
+ * with its neighbours. Then it is larger, and not .bss alone. */
+static bool
+is_bss(const struct ml_profile_process *process, const struct ml_profile_region *region) {
+    enum { PAGE_BYTES = 4096 };
+    for (size_t i = 0; i < process->modules_count; i++) {
+        const struct ml_profile_module *module = &process->modules[i];
+        if (region->start >= module->start && region->end < module->end + PAGE_BYTES) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum ml_component ml_component_of_region(
+    const struct ml_profile_process *process, const struct ml_profile_region *region
+) {
+    if (is_memlog(region)) {
+        return ML_COMPONENT_MEMLOG;
+    }
+    if (is_shared_memory(region)) {
+        return ML_COMPONENT_SHARED;
+    }
+    if (region->inode != 0) {
+        return of_file(region);
+    }
+    if (is_named(&region->name, "[heap]")) { /* what blocks do not hold of it is glibc's */
+        return process->heap_was_laid ? ML_COMPONENT_SLACK : ML_COMPONENT_ANONYMOUS;
+    }
+    if (is_named(&region->name, "[stack]")) {
+        return ML_COMPONENT_STACK;
+    }
+    if (begins_with(&region->name, "[v")) { /* the kernel's own: [vdso], [vvar], [vsyscall] */
+        return ML_COMPONENT_CODE;
+    }
+    return is_bss(process, region) ? ML_COMPONENT_DATA : ML_COMPONENT_ANONYMOUS;
+}
