@@ -13,6 +13,7 @@
 #include "client/hooks/next.h"
 #include "client/recording/hook.h"
 #include "client/recording/lifecycle.h"
+#include "client/recording/mapping.h"
 #include "client/recording/past.h"
 #include "client/recording/record.h"
 #include "client/recording/seccomp_probe.h"
@@ -70,6 +71,9 @@ ML_VISIBLE __attribute__((noreturn)) void _Exit(int code) {
     _exit(code);
 }
 
+/* PR_SET_VMA and PR_SET_VMA_ANON_NAME of Linux 5.17. */
+enum { SET_VMA = 0x53564d41, SET_VMA_ANON_NAME = 0 };
+
 static int call_prctl(int operation, const unsigned long given[4]) {
     ML_LIBC_READY(wait4);
     if (operation == PR_SET_SECCOMP) {
@@ -78,6 +82,9 @@ static int call_prctl(int operation, const unsigned long given[4]) {
     const int result = ml_libc.prctl(operation, given[0], given[1], given[2], given[3]);
     if (operation == PR_SET_NAME && result == 0) {
         ml_lifecycle_renamed();
+    } else if (operation == SET_VMA && given[0] == SET_VMA_ANON_NAME) {
+        /* Refused by a kernel without such names, it still says what the memory is for. */
+        ml_mapping_name((const void *)given[1], given[2], (const char *)given[3]);
     } else if (operation == PR_SET_SECCOMP && result == 0) {
         if (given[0] == SECCOMP_MODE_FILTER) {
             ml_seccomp_probe_filter((const struct sock_fprog *)given[1]);

@@ -8,6 +8,7 @@
 #include "client/memlog.h"
 #include "client/recording/check.h"
 #include "client/recording/hook.h"
+#include "client/recording/mapping.h"
 #include "client/recording/past.h"
 #include "client/recording/record.h"
 #include "client/recording/sampler.h"
@@ -193,6 +194,7 @@ static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
     atomic_store_explicit(&page->profile, thread->lane->profile, memory_order_relaxed);
     ml_record_start(thread->lane, fork_serial);
     ml_record_thread(thread->lane);
+    ml_mapping_begin(thread->lane);
     watch_exit(thread->lane);
     ml_process_set_state(ml_process.control->enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT);
 }

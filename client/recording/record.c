@@ -178,17 +178,25 @@ static uint32_t next_string(uint32_t profile) {
     return (uint32_t)mine;
 }
 
-/* The thread's name as a stack root: a string of its own, and a node below no other. */
-static void name_root(struct ml_lane *lane, const struct ml_event_thread *thread) {
+uint32_t ml_record_string(struct ml_lane *lane, const uint8_t *bytes, uint32_t count_bytes) {
     struct ml_event event = {.kind = ML_EVENT_STRING};
     const uint32_t id = next_string(lane->profile);
     if (id >= ML_STRINGS_MAX) {
-        return;
+        return 0;
     }
     event.name.id = id;
-    event.name.bytes = thread->name;
-    event.name.bytes_count = thread->name_bytes;
+    event.name.bytes = bytes;
+    event.name.bytes_count = count_bytes;
     ml_lane_record(lane, &event);
+    return id;
+}
+
+/* The thread's name as a stack root: a string of its own, and a node below no other. */
+static void name_root(struct ml_lane *lane, const struct ml_event_thread *thread) {
+    const uint32_t id = ml_record_string(lane, thread->name, thread->name_bytes);
+    if (id == 0) {
+        return;
+    }
     lane->thread_node = ml_stack_child(lane, 0, ml_stack_key_string(ML_FRAME_THREAD, id), 0);
     ml_unwind_thread_clear(&lane->unwind);
 }

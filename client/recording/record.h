@@ -77,6 +77,9 @@ void ml_record_start(struct ml_lane *lane, uint64_t fork_serial);
 /* This lane is now that thread's; its name where the stack mode wants it. */
 void ml_record_thread(struct ml_lane *lane);
 
+/* A text that may be referred to. 0: there are too many. */
+uint32_t ml_record_string(struct ml_lane *lane, const uint8_t *bytes, uint32_t count_bytes);
+
 /* A module that dlclose has unmapped. */
 void ml_record_unload(void *lane, uint32_t module_id);
 

@@ -26,6 +26,11 @@ void ml_libc_resolve(void) {
     ml_symbol_next_function(&ml_libc.prctl, "prctl");
     ml_symbol_next_function(&ml_libc.pthread_setname_np, "pthread_setname_np");
     ml_symbol_next_function(&ml_libc.dlclose, "dlclose");
+    ml_symbol_next_function(&ml_libc.munmap, "munmap");
+    ml_symbol_next_function(&ml_libc.mremap, "mremap");
+    ml_symbol_next_function(&ml_libc.shmat, "shmat");
+    ml_symbol_next_function(&ml_libc.shmdt, "shmdt");
+    ml_symbol_next_function(&ml_libc.mmap, "mmap"); /* behind the other four: it stands for them */
     ml_symbol_next_function(&ml_libc.syscall, "syscall");
     ml_symbol_next_function(&ml_libc.clone, "clone");
     ml_symbol_next_function(&ml_libc.fork, "_Fork");

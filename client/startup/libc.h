@@ -45,6 +45,11 @@ struct ml_libc {
     int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
     int (*pthread_setname_np)(pthread_t, const char *);
     int (*dlclose)(void *);
+    void *(*mmap)(void *, size_t, int, int, int, off_t); /* mmap64 is the same */
+    int (*munmap)(void *, size_t);
+    void *(*mremap)(void *, size_t, size_t, int, ...);
+    void *(*shmat)(int, const void *, int);
+    int (*shmdt)(const void *);
     void *syscall; /* jumped to, never called: see hooks/clone.c */
     void *clone;   /* likewise */
     void *fork;    /* _Fork; likewise */

@@ -1,0 +1,117 @@
+/* What a program maps is in its stream: each call, and what came of it. */
+#include <check.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/client/capture.h"
+#include "tests/client/recording/mapping_places.h"
+#include "tests/suite.h"
+
+static struct capture capture;
+
+static void run(void) {
+    static char target[] = "./mapping_target";
+    static char below[] = "out/mapping_target";
+    char *const arguments[] = {access(target, X_OK) == 0 ? target : below, NULL};
+    const struct capture_options options = {0};
+    capture_run(&capture, &options, arguments);
+    ck_assert_int_eq(capture.exit_status, 0);
+    ck_assert_uint_eq(capture.processes_count, 2);
+}
+
+/* The next mapping that the target made itself. */
+static const struct ml_event_mapping *
+next_of(const struct captured_process *process, size_t *position) {
+    while (*position < process->events_count) {
+        const struct ml_event *event = &process->events[(*position)++].event;
+        if (event->kind == ML_EVENT_MAPPING && event->mapping.address >= PLACE_FIRST &&
+            event->mapping.address < PLACE_END) {
+            return &event->mapping;
+        }
+    }
+    return NULL;
+}
+
+static void is_next(
+    const struct captured_process *process,
+    size_t *position,
+    enum ml_mapping_kind kind,
+    uint64_t address,
+    uint64_t pages
+) {
+    const struct ml_event_mapping *mapping = next_of(process, position);
+    ck_assert_ptr_nonnull(mapping);
+    ck_assert_uint_eq(mapping->kind, kind);
+    ck_assert_uint_eq(mapping->address, address);
+    ck_assert_uint_eq(mapping->length_bytes, pages * PAGE);
+    ck_assert_uint_eq(mapping->flags, 0);
+    const bool has_stack = kind == ML_MAPPING_MAP || kind == ML_MAPPING_MOVED;
+    ck_assert_int_eq(mapping->node != 0, has_stack);
+}
+
+/* The text of the string that an event before has defined. */
+static void is_string(const struct captured_process *process, uint32_t id, const char *text) {
+    for (size_t i = 0; i < process->events_count; i++) {
+        const struct ml_event *event = &process->events[i].event;
+        if (event->kind == ML_EVENT_STRING && event->name.id == id) {
+            ck_assert_uint_eq(event->name.bytes_count, strlen(text));
+            ck_assert_mem_eq(event->name.bytes, text, strlen(text));
+            return;
+        }
+    }
+    ck_abort_msg("string %u is not defined", id);
+}
+
+START_TEST(each_call_and_what_came_of_it_is_recorded) {
+    size_t at = 0;
+    run();
+    const struct captured_process *process = &capture.processes[0];
+    is_next(process, &at, ML_MAPPING_MAP, PLACE_FIRST, 10);
+    is_next(process, &at, ML_MAPPING_UNMAP, PLACE_FIRST + UINT64_C(3) * PAGE, 2);
+    is_next(process, &at, ML_MAPPING_UNMAP, PLACE_FIRST, PLACE_BEYOND / PAGE); /* refused, so ... */
+    is_next(process, &at, ML_MAPPING_MOVED, PLACE_FIRST, PLACE_BEYOND / PAGE); /* ... it stays */
+    is_next(process, &at, ML_MAPPING_UNMAP, PLACE_FIRST, 1);
+    is_next(process, &at, ML_MAPPING_MOVED, PLACE_MOVED, 2);
+    is_next(process, &at, ML_MAPPING_UNMAP, PLACE_FIRST, 1);
+    is_next(process, &at, ML_MAPPING_MOVED, PLACE_FIRST, 1);
+    const struct ml_event_mapping *named = next_of(process, &at);
+    ck_assert_uint_eq(named->kind, ML_MAPPING_NAME);
+    is_string(process, named->string_id, "a name");
+    const struct ml_event_mapping *again = next_of(process, &at);
+    ck_assert_uint_eq(again->kind, ML_MAPPING_NAME);
+    ck_assert_uint_eq(again->string_id, named->string_id);
+    const struct ml_event_mapping *nameless = next_of(process, &at);
+    ck_assert_uint_eq(nameless->kind, ML_MAPPING_NAME);
+    ck_assert_uint_eq(nameless->string_id, 0);
+    is_next(process, &at, ML_MAPPING_MAP, PLACE_SHARED, 0);
+    is_next(process, &at, ML_MAPPING_UNMAP, PLACE_SHARED, 0);
+    is_next(process, &at, ML_MAPPING_MAP, PLACE_HANDLER, 1);
+    ck_assert_ptr_null(next_of(process, &at));
+    ck_assert_uint_eq(process->lost_events, 0);
+    capture_free(&capture);
+}
+END_TEST
+
+START_TEST(what_a_child_maps_before_its_stream_begins_is_kept) {
+    size_t at = 0;
+    run();
+    const struct captured_process *child = &capture.processes[1];
+    const struct ml_event_mapping *mapping = next_of(child, &at);
+    ck_assert_ptr_nonnull(mapping);
+    ck_assert_uint_eq(mapping->kind, ML_MAPPING_MAP);
+    ck_assert_uint_eq(mapping->address, PLACE_CHILD);
+    ck_assert_uint_eq(mapping->length_bytes, UINT64_C(3) * PAGE);
+    ck_assert_uint_eq(mapping->flags, ML_MAPPING_EARLY);
+    ck_assert_uint_eq(mapping->node, 0);
+    is_next(child, &at, ML_MAPPING_UNMAP, PLACE_CHILD, 1);
+    ck_assert_ptr_null(next_of(child, &at));
+    capture_free(&capture);
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("mapping");
+    tcase_add_test(tcase, each_call_and_what_came_of_it_is_recorded);
+    tcase_add_test(tcase, what_a_child_maps_before_its_stream_begins_is_kept);
+    return run_suite("mapping", tcase);
+}
