@@ -77,21 +77,32 @@ static bool is_view(const struct request *request) {
     return request->call.method == MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS;
 }
 
-/* A newer view of the same process takes its place. */
+static bool is_dump(const struct request *request) {
+    return request->call.method == MEMLOG_SERVICE_SERVICE_METHOD_DUMP;
+}
+
+/* A newer view of the same process takes its place, but not where a dump waits behind it: that one
+ * would be written without a view. */
 static void
 drop_view(struct ml_requests *requests, const struct memlog_service_show_process_request *newer) {
+    struct request **found = NULL;
     for (struct request **at = &requests->first; *at != NULL; at = &(*at)->next) {
-        struct request *request = *at;
-        const struct memlog_service_show_process_request *view = request->message;
-        if (is_view(request) && view->view.id == newer->view.id) {
-            *at = request->next;
-            if (requests->last == &request->next) {
-                requests->last = at;
-            }
-            free_request(request);
-            return;
+        const struct memlog_service_show_process_request *view = (*at)->message;
+        if (is_dump(*at)) {
+            found = NULL;
+        } else if (is_view(*at) && view->view.id == newer->view.id) {
+            found = at;
         }
     }
+    if (found == NULL) {
+        return;
+    }
+    struct request *older = *found;
+    *found = older->next;
+    if (requests->last == &older->next) {
+        requests->last = found;
+    }
+    free_request(older);
 }
 
 enum ml_status ml_requests_add(
@@ -100,7 +111,7 @@ enum ml_status ml_requests_add(
     const struct ml_message_type *type,
     const void *message
 ) {
-    /* Views are one a process: as many as there are processes may wait. */
+    /* Views are one a process, and one more for each dump: so many may wait. */
     const bool is_shown = call->method == MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS;
     if (is_shown) {
         drop_view(requests, message);
