@@ -12,7 +12,9 @@ int main(int argc, char *argv[]) {
     if (argc != 2) {
         return 2;
     }
-    if (!anonymous_case(argv[1]) && !remaps_case(argv[1]) && !files_case(argv[1])) {
+    if (!anonymous_case(argv[1]) && !remaps_case(argv[1]) && !files_case(argv[1]) &&
+        !sharing_case(argv[1]) && !advice_case(argv[1]) && !stacks_case(argv[1]) &&
+        !odd_case(argv[1])) {
         claims_die("no such case");
     }
     claims_write();
