@@ -1,0 +1,147 @@
+"""Whose each page of a mapping is: programs that know their own mappings (tests/oracle/maps), held to the kernel's figures and to a dump's, page by page."""
+# runner: timeout=900
+import json
+import unittest
+
+import dumped
+import harness
+import kernel
+
+CASES = {
+    "anonymous": (
+        "partly_touched", "untouched", "unmapped_in_front", "unmapped_behind", "unmapped_within", "gone", "fixed_over", "fixed_over_twice",
+        "refused", "only_read", "two_at_once",
+    ),
+    "remaps": (
+        "grown_in_place", "grown_and_moved", "shrunk", "moved_over_another", "part_moved", "left_its_room", "moved_twice",
+    ),
+    "files": ("file_private", "file_shared", "file_in_parts", "file_offset", "file_removed", "file_fixed", "libraries"),
+    "sharing": (
+        "copied_on_write", "shared_by_fork", "child_unmaps", "child_maps", "memfd_shared", "memfd_private", "system_v",
+    ),
+    "advice": (
+        "huge_pages", "not_needed", "freed", "reserved", "protected", "named", "locked", "populated", "grows_down",
+    ),
+    "stacks": ("stacks_default", "stacks_sized", "stacks_given", "stacks_detached", "stacks_ended", "stacks_many"),
+    "odd": ("many", "raw_call", "raw_unmap", "raw_over", "in_a_handler", "in_a_vfork_child", "by_brk", "by_malloc"),
+}
+
+
+class Standing:
+    """A case that stands still: what its processes claim, what the kernel says of them, and a dump of that moment."""
+
+    def __init__(self, test, *program):
+        process = test.memlog_ready(*program)
+        claimed = [json.loads(path.read_text()) for path in sorted(test.truth_folder.glob("*-maps.json"))]
+        self.claims = {one["pid"]: one["claims"] for one in claimed}
+        test.wait_for("their recording", lambda: set(self.claims) <= test.recorded())
+        before = {pid: kernel.smaps(pid) for pid in self.claims}
+        test.command("dump")
+        self.regions = {pid: kernel.smaps(pid) for pid in self.claims}
+        self.resident = {
+            pid: [kernel.resident(pid, claim["start"], claim["mapped_bytes"]) for claim in claims] for pid, claims in self.claims.items()
+        }
+        (dump,) = test.folder.glob("dumps*/*.manual.pftrace")
+        self.dump = dumped.processes(dump)
+        self.entries = {entry["pid"]: entry for entry in test.report(dump)["processes"]}
+        process.communicate(b"\n", harness.TIMEOUT)
+        for path in [dump, *test.truth_folder.iterdir()]:
+            path.unlink()
+        for pid, regions in before.items():
+            test.assertEqual([str(one) for one in own(regions)], [str(one) for one in own(self.regions[pid])], "it does not stand still")
+
+
+def own(regions):
+    """Those of which other processes change nothing."""
+    return [region for region in regions if region.inode == 0]
+
+
+class Mappings(harness.Case):
+    def command(self, *words):
+        answer = harness.run_words([str(harness.MEMLOG), *words], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+
+    def recorded(self):
+        """Who is recorded by now: a program may be ready before the service knows it."""
+        answer = harness.run_words([str(harness.MEMLOG), "ps", "--json"], self.folder, self.environment(), b"", harness.TIMEOUT)
+        return {entry["pid"] for entry in json.loads(answer.stdout)["processes"] if entry["recording"]}
+
+    def check(self, *program):
+        standing = Standing(self, *program)
+        self.assertTrue(standing.claims)
+        for pid, claims in standing.claims.items():
+            self.assertIn(pid, standing.entries)
+            self.check_claims(claims, standing.resident[pid])
+            self.check_regions(standing.dump[pid]["regions"], standing.regions[pid])
+            self.check_sums(standing.entries[pid]["memory"], standing.dump[pid]["regions"], standing.regions[pid])
+
+    def check_claims(self, claims, resident):
+        """The oracle is right about itself."""
+        for claim, (private, shared) in zip(claims, resident, strict=True):
+            if claim["kind"] != "zeros":
+                self.assertIn(claim["private_bytes"], (-1, private), claim)
+                self.assertIn(claim["shared_bytes"], (-1, shared), claim)
+
+    def check_regions(self, told, regions):
+        """Each mapping stands in the dump, with the kernel's figures. Which pages of a file others have mapped changes with them."""
+        self.assertEqual([(one["start"], one["end"], one["name"]) for one in told], [(one.start, one.end, one.name) for one in regions])
+        for one, region in zip(told, regions, strict=True):
+            self.assertEqual(one["resident_kb"], region.kb["Rss"], region)
+            self.assertEqual(one["size_kb"], region.kb["Size"], region)
+            self.assertEqual(one["swap_kb"], region.kb["Swap"], region)
+            if region.inode == 0:
+                self.assertEqual(one["private_clean_kb"] + one["private_dirty_kb"], region.private_kb, region)
+                self.assertEqual(one["proportional_kb"], region.kb["Pss"], region)
+            self.assertLessEqual(one["heap_private_bytes"], one["heap_pages_private_bytes"], region)
+            self.assertLessEqual(one["heap_pages_private_bytes"], 1024 * (one["private_clean_kb"] + one["private_dirty_kb"]), region)
+
+    def check_sums(self, memory, told, regions):
+        """Nothing is left over: components, mappings, and the kernel have one sum."""
+        self.assertTrue(memory["heap_known"])
+        self.assertFalse(memory["heap_estimated"])
+        self.assertEqual(memory["moved_bytes"], 0)
+        for figure in ("private_bytes", "shared_bytes", "proportional_bytes", "swapped_bytes"):
+            self.assertEqual(sum(one[figure] for one in memory["components"]), memory[figure], figure)
+        self.assertEqual(1024 * sum(one["private_clean_kb"] + one["private_dirty_kb"] for one in told), memory["private_bytes"])
+        self.assertEqual(1024 * sum(one["shared_clean_kb"] + one["shared_dirty_kb"] for one in told), memory["shared_bytes"])
+        self.assertEqual(1024 * sum(one["proportional_kb"] for one in told), memory["proportional_bytes"])
+        kernels = kernel.totals(regions)
+        self.assertEqual(memory["private_bytes"] + memory["shared_bytes"], kernels["private_bytes"] + kernels["shared_bytes"])
+        self.assertEqual(memory["swapped_bytes"], kernels["swapped_bytes"])
+
+    def check_cases(self, group):
+        for case in CASES[group]:
+            with self.subTest(case):
+                self.check(harness.PROGRAMS / "oracle" / "maps", case)
+
+    def test_anonymous_mappings_and_what_is_left_of_them(self):
+        self.check_cases("anonymous")
+
+    def test_mappings_that_grow_move_and_shrink(self):
+        self.check_cases("remaps")
+
+    def test_files(self):
+        self.check_cases("files")
+
+    def test_memory_that_several_processes_have(self):
+        self.check_cases("sharing")
+
+    def test_what_a_program_advises_and_names(self):
+        self.check_cases("advice")
+
+    def test_stacks_of_threads(self):
+        self.check_cases("stacks")
+
+    def test_mappings_made_where_nobody_looks(self):
+        self.check_cases("odd")
+
+    def test_mappings_made_before_main(self):
+        self.check(harness.PROGRAMS / "oracle" / "maps_early")
+
+    def test_mappings_made_by_a_library_that_is_preloaded_as_well(self):
+        library = harness.PROGRAMS / "oracle" / "libmaps_early.so"
+        self.check("/usr/bin/env", f"LD_PRELOAD={library}", harness.PROGRAMS / "oracle" / "maps_early")
+
+
+if __name__ == "__main__":
+    unittest.main()
