@@ -12,10 +12,11 @@
 #include "ipc/wire/ml_status.h"
 #include "service/limits/budget.h"
 
-enum { ML_FORK_LOG_MAX = 1 << 16 /* 1.5 MiB; children that have not begun to stream are few */ };
+enum { ML_FORK_LOG_MAX = 1 << 16 /* 2 MiB; children that have not begun to stream are few */ };
 
 struct ml_fork {
     uint64_t serial; /* 0: empty */
+    uint64_t ticks;
     uint64_t live_bytes, live_blocks;
 };
 

@@ -20,6 +20,7 @@ static void init_profile(struct ml_client *client) {
     ml_staging_reader_init(&client->staging, &client->budget, &client->stream);
     client->staging.patience_ticks = session->patience_ticks;
     ml_fork_log_init(&client->forks, &client->budget);
+    ml_mappings_init(&client->mappings, &client->budget);
 }
 
 static void fini_profile(struct ml_client *client) {
@@ -30,6 +31,7 @@ static void fini_profile(struct ml_client *client) {
     ml_staging_reader_fini(&client->staging);
     ml_stream_reader_fini(&client->stream);
     ml_fork_log_fini(&client->forks);
+    ml_mappings_fini(&client->mappings);
 }
 
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup) {
@@ -180,6 +182,9 @@ void ml_client_finish(struct ml_client *client) {
     ml_staging_reader_fini(&client->staging);
     ml_stream_reader_fini(&client->stream);
     ml_tracker_drop_blocks(&client->tracker);
+    if (client->first_child == NULL) { /* nobody will ask what it inherits */
+        ml_mappings_fini(&client->mappings);
+    }
 }
 
 /* ---- what the connection feeds */

@@ -102,9 +102,10 @@ apply_cancel(struct ml_client *client, struct ml_lane_queue *queue, const struct
                     : ml_tracker_restore(&client->tracker, timed->time, key, &queue->resized);
 }
 
-static enum ml_status apply_fork(struct ml_client *client, uint64_t serial) {
+static enum ml_status apply_fork(struct ml_client *client, const struct ml_timed *timed) {
     const struct ml_fork fork = {
-        .serial = serial,
+        .serial = timed->key,
+        .ticks = timed->time,
         .live_bytes = client->tracker.totals.live_bytes,
         .live_blocks = client->tracker.totals.live_blocks,
     };
@@ -224,7 +225,10 @@ static enum ml_status apply_one(struct ml_client *client, const struct step *ste
         step->queue->last_alloc = 0;
         return ML_OK;
     case ML_EVENT_FORK:
-        return apply_fork(client, timed->key);
+        return apply_fork(client, timed);
+    case ML_EVENT_MAPPING:
+        ml_client_apply_mapping(client, timed, step->queue);
+        return ML_OK;
     case ML_EVENT_REAPED:
         client->reaps_queued--;
         turn_applied(client);
@@ -442,10 +446,12 @@ void ml_client_inherit(struct ml_client *client) {
             client->inherited_bytes = fork->live_bytes;
             client->inherited_blocks = fork->live_blocks;
             client->inherited_known = true;
+            ml_mappings_inherit(&client->mappings, &parent->mappings, fork->ticks);
         }
     } else if (parent->applied_ticks >= client->setup.start.ticks || parent->phase >= ML_CLIENT_DONE) {
         client->inherited_bytes = parent->tracker.totals.live_bytes;
         client->inherited_blocks = parent->tracker.totals.live_blocks;
         client->inherited_known = true;
+        ml_mappings_inherit(&client->mappings, &parent->mappings, client->setup.start.ticks);
     }
 }

@@ -7,6 +7,7 @@
 #include "service/heap/tracker.h"
 #include "service/history/fork_log.h"
 #include "service/limits/budget.h"
+#include "service/memory/mappings.h"
 #include "service/session/client.h"
 #include "service/session/coverage.h"
 #include "service/session/guard.h"
@@ -69,6 +70,7 @@ struct ml_client {
     bool relieved;           /* it was lost for want of memory, and its tables are cut */
     struct ml_stack_store stacks;
     struct ml_tracker tracker;
+    struct ml_mappings mappings;
     struct ml_sequencer sequencer;
     struct ml_stream_reader stream;
     struct ml_staging_reader staging;
@@ -119,6 +121,14 @@ bool ml_client_take_name(
 
 /* The receiver of its decoded stream: client_stream.c. */
 struct ml_stream_sink ml_client_sink(struct ml_client *client);
+
+/* Queue a MAPPING record, and apply what was queued of it. `lane` is told from others by its
+ * address. */
+enum ml_status
+ml_client_queue_mapping(struct ml_client *client, uint32_t lane, const struct ml_event *event);
+void ml_client_apply_mapping(
+    struct ml_client *client, const struct ml_timed *timed, const void *lane
+);
 
 /* An END or REAPED record is queued. */
 void ml_client_turn_queued(struct ml_client *client, uint64_t ticks);

@@ -120,6 +120,8 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
         timed.key = event->end_kind;
         ml_client_turn_queued(client, event->time);
         return push(client, lane, &timed, NULL);
+    case ML_EVENT_MAPPING:
+        return ml_client_queue_mapping(client, lane, event);
     case ML_EVENT_SAMPLING:
         ml_sampling_log_note(&client->sampling, event->time, event->sampling_bytes);
         return ML_OK;
