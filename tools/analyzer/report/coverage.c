@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "tools/analyzer/formats/units.h"
-#include "tools/analyzer/report/components.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/report/unseen_groups.h"
+#include "tools/analyzer/report/whole.h"
 
 enum {
     UNDER_NAME_COLUMN = 9, /* of the table of processes */
@@ -65,40 +65,20 @@ put_reading(const struct ml_report_page *page, const struct ml_profile_process *
     put_below(page, text);
 }
 
-/* "private 330.1 MiB = 12.0 MiB heap + 1.8 MiB allocator slack + ...", by the kernel's figures. */
+/* All of "private 330 MiB = 12 heap + 1 slack + ...", by the kernel's figures. */
 static void
 put_components(const struct ml_report_page *page, const struct ml_profile_process *process) {
-    struct ml_components components;
-    char text[TEXT_BYTES];
-    const char *joint = " =";
-    uint64_t moved = 0;
-    size_t at = 0;
+    struct ml_whole whole = {0};
+    char sum[ML_WHOLE_TEXT_BYTES];
+    char notes[ML_WHOLE_TEXT_BYTES];
+    char text[3 * ML_WHOLE_TEXT_BYTES];
 
-    ml_components_of(process, &components);
-    moved = components.moved < 0 ? 0 - (uint64_t)components.moved : (uint64_t)components.moved;
-    at = (size_t
-    )snprintf(text, sizeof text, "private %s", ml_units_size(components.all.private).text);
-    for (enum ml_component i = 0; i < ML_COMPONENTS && at < sizeof text; i++) {
-        if (components.of[i].private > 0) {
-            at += (size_t)snprintf(
-                text + at,
-                sizeof text - at,
-                "%s %s %s",
-                joint,
-                ml_units_size(components.of[i].private).text,
-                ml_component_name(i)
-            );
-            joint = " +";
-        }
-    }
-    if (moved != 0 && at < sizeof text) {
-        snprintf(
-            text + at,
-            sizeof text - at,
-            " (\u00b1 %s moved while it was read)",
-            ml_units_size(moved).text
-        );
-    }
+    ml_whole_add(&whole, process);
+    ml_whole_text(&whole, 0, sum);
+    ml_whole_notes(&whole, notes);
+    snprintf(
+        text, sizeof text, "private %s%s%s%s", sum, notes[0] ? " (" : "", notes, notes[0] ? ")" : ""
+    );
     put_below(page, text);
 }
 
@@ -108,7 +88,7 @@ void ml_report_coverage(
     if (process->coverage_was_read) {
         put_reading(page, process);
     }
-    if (process->regions_count > 0 && process->heap_was_laid) {
+    if (process->regions_count > 0) {
         put_components(page, process);
     }
     if (process->unseen.count_bytes > 0) {

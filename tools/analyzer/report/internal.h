@@ -75,6 +75,10 @@ const char *ml_report_live_title(const struct ml_profile *profile);
 /* "" for one, else "s". */
 const char *ml_report_plural(uint64_t count);
 
+/* The private memory of the tree and of its largest processes, and what it is made of. Prints
+ * nothing when none was read. */
+void ml_report_whole(const struct ml_report_page *page);
+
 /* How much is live, was live at the peak and was allocated; and what was lost. */
 void ml_report_answer(const struct ml_report_page *page);
 

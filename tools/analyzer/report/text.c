@@ -331,6 +331,7 @@ void ml_report_answer(const struct ml_report_page *page) {
     put_title(page);
     putc('\n', page->out);
     put_trigger(page);
+    ml_report_whole(page);
     if (profile->processes_count > 0) { /* without a process there are no figures, not even 0 */
         put_figures(page);
     }

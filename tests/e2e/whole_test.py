@@ -1,0 +1,109 @@
+"""The first lines of a report and of a run's end: all private memory of a tree, and what it is made of. They add up as they are printed."""
+import pathlib
+import re
+import subprocess
+import unittest
+
+import harness
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+enum { MIB = 1 << 20 };
+int main(int count, char **words) {
+    const int mib = atoi(words[1]);
+    char *blocks = malloc(mib * MIB);
+    memset(blocks, 1, mib * MIB);
+    memset(mmap(NULL, 40 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 40 * MIB);
+    if (count > 2 && fork() == 0) {
+        execl(words[0], words[0], words[2], NULL);
+    }
+    puts("ready");
+    fflush(stdout);
+    (void)!getchar();
+    return blocks[0] - 1;
+}
+"""
+
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+class Whole(harness.Case):
+    def start(self, *words, options=()):
+        source = self.folder / "holder.c"
+        source.write_text(PROGRAM)
+        harness.run_words(["gcc", "-O1", "-fno-builtin", "-o", str(self.folder / "holder"), str(source)], self.folder, None, b"", harness.TIMEOUT)
+        return self.memlog_start(str(self.folder / "holder"), *words, stdin=subprocess.PIPE, options=options)
+
+    def say(self, *words):
+        answer = harness.run_words([str(harness.MEMLOG), *words], self.folder, {**self.environment(), "COLUMNS": "80"}, b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return answer.stdout.decode()
+
+    def dump(self, kind):
+        (dump,) = self.folder.glob(f"dumps*/*.{kind}.pftrace")
+        return dump
+
+    def sums(self, text):
+        """(name, unit, the sum, its parts by name), in the order of the lines; each adds up as printed."""
+        found = []
+        for line in text.splitlines():
+            match = re.fullmatch(r" +(\S+) +([\d.]+) (\w+) = (.*)", line)
+            if match:
+                self.assertLessEqual(len(line), 80)
+                parts = {}
+                for part in match[4].split(" + "):
+                    figure, name = part.split(" ", 1)
+                    parts[name] = figure
+                tenths = [round(10 * float(figure)) for figure in (match[2], *parts.values())]
+                self.assertEqual(tenths[0], sum(tenths[1:]), line)
+                found.append((match[1], match[3], float(match[2]), {name: float(figure) for name, figure in parts.items()}))
+        return found
+
+    def test_a_program_that_runs_is_told_as_a_whole_first(self):
+        process = self.start("20")
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.say("dump")
+        lines = self.say("report", str(self.dump("manual"))).splitlines()
+        process.communicate(b"\n", harness.TIMEOUT)
+        self.assertRegex(lines[2], r"^  private      6\d\.\d MiB = 2\d\.\d heap \+ 4\d\.\d (mapped|other)")
+        (tree,) = self.sums(lines[2])
+        entry = self.report(self.dump("manual"))["processes"][0]
+        self.assertAlmostEqual(tree[2] * UNITS[tree[1]], entry["memory"]["private_bytes"], delta=0.06 * UNITS[tree[1]])
+
+    def test_a_tree_is_the_sum_of_its_processes(self):
+        process = self.start("20", "30")
+        self.assertEqual([process.stdout.readline(), process.stdout.readline()], [b"ready\n"] * 2)
+        self.say("dump")
+        text = self.say("report", "--summary", str(self.dump("manual")))
+        process.communicate(b"\n\n", harness.TIMEOUT)
+        tree, larger, smaller = self.sums(text)
+        self.assertEqual([tree[0], larger[0], smaller[0]], ["private", "holder", "holder"])
+        self.assertAlmostEqual(tree[2], larger[2] + smaller[2], delta=1)  # the tree's has whole MiB
+        self.assertGreater(larger[2], smaller[2] + 9)
+
+    def test_the_end_of_a_run_tells_the_largest_reading_of_what_has_ended(self):
+        process = self.start("20")
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.say("dump")
+        process.communicate(b"\n", harness.TIMEOUT)
+        text = self.say("report", "--summary", str(self.dump("exit")))
+        (whole,) = self.sums(text)
+        self.assertGreater(whole[2], 60)
+        self.assertIn("its largest reading, at ", text)
+
+    def test_of_a_sampled_program_it_says_that_the_heap_is_not_known(self):
+        process = self.start("20", options=("-q", "--no-page", "--memlog-sampling-rate=64K"))
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.say("dump")
+        process.communicate(b"\n", harness.TIMEOUT)
+        text = self.say("report", str(self.dump("manual")))
+        self.assertNotIn("heap", self.sums(text)[0][3])
+        self.assertIn("sampled: which part of it is heap is not known", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+#include "tools/analyzer/report/whole.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/analyzer/formats/sum.h"
+#include "tools/analyzer/formats/units.h"
+
+_Static_assert((int)ML_COMPONENTS < (int)ML_SUM_PARTS_MAX, "a line has room for each component");
+
+/* Of components whose name is long. */
+static const char *short_name(enum ml_component component) {
+    static const char *const names[ML_COMPONENTS] = {
+        [ML_COMPONENT_SLACK] = "slack",
+        [ML_COMPONENT_SHARED] = "shared",
+        [ML_COMPONENT_ANONYMOUS] = "other"};
+
+    return names[component] ? names[component] : ml_component_name(component);
+}
+
+static void add_components(struct ml_whole *whole, const struct ml_profile_process *process) {
+    struct ml_components components;
+
+    ml_components_of(process, &components);
+    for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
+        ml_component_figures_add(&whole->components.of[i], &components.of[i]);
+    }
+    ml_component_figures_add(&whole->components.all, &components.all);
+    whole->components.moved =
+        (int64_t)((uint64_t)whole->components.moved + (uint64_t)components.moved);
+    whole->heapless_count +=
+        process->recording == ML_PROFILE_RECORDED && !process->heap_was_laid ? 1 : 0;
+}
+
+void ml_whole_add(struct ml_whole *whole, const struct ml_profile_process *process) {
+    const uint64_t private_bytes = ml_profile_private_bytes(process);
+
+    if (process->regions_count == 0 && private_bytes == 0) {
+        whole->never_read_count += ml_profile_stands_for(process);
+        return;
+    }
+    whole->read_count += ml_profile_stands_for(process);
+    if (process->regions_count == 0) {
+        whole->unread_bytes += private_bytes;
+    } else {
+        add_components(whole, process);
+    }
+    if (private_bytes > whole->most_bytes) {
+        whole->most_bytes = private_bytes;
+    }
+}
+
+static void
+add_running(struct ml_whole *whole, const struct ml_profile_process *processes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (processes[i].state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING) {
+            ml_whole_add(whole, &processes[i]);
+        }
+    }
+}
+
+void ml_whole_of_running(const struct ml_profile *profile, struct ml_whole *out) {
+    *out = (struct ml_whole){0};
+    add_running(out, profile->processes, profile->processes_count);
+    add_running(out, profile->others, profile->others_count);
+}
+
+uint64_t ml_whole_bytes(const struct ml_whole *whole) {
+    return whole->components.all.private + whole->unread_bytes;
+}
+
+const char *
+ml_whole_text(const struct ml_whole *whole, size_t columns, char out_text[ML_WHOLE_TEXT_BYTES]) {
+    struct ml_sum_part parts[ML_COMPONENTS + 1];
+
+    if (whole->components.all.private == 0 && whole->unread_bytes > 0) {
+        snprintf(
+            out_text,
+            ML_WHOLE_TEXT_BYTES,
+            "%s, its parts were not read",
+            ml_units_size(whole->unread_bytes).text
+        );
+        return out_text;
+    }
+    for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
+        parts[i] = (struct ml_sum_part){short_name(i), whole->components.of[i].private};
+    }
+    parts[ML_COMPONENTS] = (struct ml_sum_part){"not read", whole->unread_bytes};
+    return ml_sum_text(parts, ML_COMPONENTS + 1, columns, out_text);
+}
+
+/* Notes, joined by semicolons. */
+struct notes {
+    char *text;
+    size_t at;
+};
+
+__attribute__((format(printf, 2, 3))) static void
+note(struct notes *notes, const char *format, ...) {
+    const size_t room = ML_WHOLE_TEXT_BYTES - notes->at;
+    va_list arguments;
+    int count = 0;
+
+    if (notes->at > 0) {
+        notes->at += (size_t)snprintf(notes->text + notes->at, room, "; ");
+    }
+    va_start(arguments, format);
+    count = vsnprintf(notes->text + notes->at, ML_WHOLE_TEXT_BYTES - notes->at, format, arguments);
+    va_end(arguments);
+    notes->at += count > 0 ? (size_t)count : 0;
+}
+
+const char *ml_whole_notes(const struct ml_whole *whole, char out_text[ML_WHOLE_TEXT_BYTES]) {
+    const int64_t moved = whole->components.moved;
+    const uint64_t moved_bytes = moved < 0 ? 0 - (uint64_t)moved : (uint64_t)moved;
+    struct notes notes = {.text = out_text};
+
+    out_text[0] = '\0';
+    if (moved_bytes > 0) {
+        note(&notes, "\u00b1 %s moved while it was read", ml_units_size(moved_bytes).text);
+    }
+    if (whole->unread_bytes > 0 && whole->components.all.private > 0) {
+        note(&notes, "not read: what that part is made of");
+    }
+    if (whole->heapless_count > 0) {
+        note(&notes, "sampled: which part of it is heap is not known");
+    }
+    if (whole->never_read_count > 0) {
+        note(
+            &notes,
+            "%s process%s never read",
+            ml_units_count(whole->never_read_count).text,
+            whole->never_read_count == 1 ? " was" : "es were"
+        );
+    }
+    return out_text;
+}

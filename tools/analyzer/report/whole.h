@@ -1,0 +1,41 @@
+/* The whole private memory of processes, and what it is made of: the first lines of a report. Room:
+ * tools. Context: one thread.
+ *
+ * One rule: nothing is passed over in silence. Memory whose mappings were not read is a part of
+ * its own, and processes whose memory was never read are counted. */
+#ifndef MEMLOG_TOOLS_ANALYZER_REPORT_WHOLE_H
+#define MEMLOG_TOOLS_ANALYZER_REPORT_WHOLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/analyzer/report/components.h"
+
+struct ml_whole {
+    struct ml_components components; /* sums */
+    uint64_t unread_bytes;           /* private, of processes whose mappings were not read */
+    uint64_t most_bytes; /* the most private memory that was ever read; of one process */
+    uint64_t read_count, never_read_count; /* processes */
+    uint64_t heapless_count; /* read, but which part is heap is not known: they are sampled */
+};
+
+/* Add a process, recorded or not. */
+void ml_whole_add(struct ml_whole *whole, const struct ml_profile_process *process);
+
+/* All processes that run. */
+void ml_whole_of_running(const struct ml_profile *profile, struct ml_whole *out);
+
+/* Its private memory, read or unread. Units: bytes. */
+uint64_t ml_whole_bytes(const struct ml_whole *whole);
+
+/* "330 MiB = 12 heap + 243 mapped + ..." in at most `columns`; 0: as many as it takes.
+ * Returns out_text. */
+enum { ML_WHOLE_TEXT_BYTES = 768 };
+const char *
+ml_whole_text(const struct ml_whole *whole, size_t columns, char out_text[ML_WHOLE_TEXT_BYTES]);
+
+/* What is not known of it, or "". Returns out_text. */
+const char *ml_whole_notes(const struct ml_whole *whole, char out_text[ML_WHOLE_TEXT_BYTES]);
+
+#endif

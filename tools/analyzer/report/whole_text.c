@@ -1,0 +1,183 @@
+/* The first lines of a report: the private memory of the tree and of its largest processes. Room:
+ * tools.
+ *
+ * One rule: each line is true of one moment. Processes that have ended were largest at different
+ * moments, so there is no sum of them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/printable.h"
+#include "tools/analyzer/formats/units.h"
+#include "tools/analyzer/report/internal.h"
+#include "tools/analyzer/report/whole.h"
+#include "tools/analyzer/stacks/function_name.h"
+
+enum {
+    BEHIND_TITLE_COLUMN = 15,
+    NAME_COLUMNS = 10,
+    LINES_MAX = 3,
+    WORTH_A_LINE_PART = 20 /* at least this part of the largest */
+};
+
+struct line {
+    const struct ml_profile_process *process;
+    struct ml_whole whole;
+};
+
+static uint64_t bytes_of(const struct line *line) {
+    const uint64_t bytes = ml_whole_bytes(&line->whole);
+
+    return bytes > line->whole.most_bytes ? bytes : line->whole.most_bytes;
+}
+
+static int order_lines(const void *left, const void *right) {
+    const uint64_t a = bytes_of(left);
+    const uint64_t b = bytes_of(right);
+
+    return (a < b) - (a > b);
+}
+
+static void put_sum(const struct ml_report_page *page, const struct ml_whole *whole) {
+    char text[ML_WHOLE_TEXT_BYTES];
+
+    fprintf(
+        page->out, "%s\n", ml_whole_text(whole, page->style->width - BEHIND_TITLE_COLUMN, text)
+    );
+}
+
+static void put_below(const struct ml_report_page *page, const char *text) {
+    ml_report_print(page, "%*s" ML_DIM, BEHIND_TITLE_COLUMN, "");
+    ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN, text);
+    ml_report_print(page, ML_PLAIN "\n");
+}
+
+static void put_notes(const struct ml_report_page *page, const struct ml_whole *whole) {
+    char text[ML_WHOLE_TEXT_BYTES];
+
+    if (ml_whole_notes(whole, text)[0] != '\0') {
+        put_below(page, text);
+    }
+}
+
+/* When its parts were read, where that is another moment than the dump's, and the most that was
+ * read of it. */
+static void
+put_moment(const struct ml_report_page *page, const struct line *line, bool is_in_list) {
+    enum { NOTABLE_BYTES = 1 << 20 };
+    const struct ml_profile_process *process = line->process;
+    const uint64_t bytes = ml_whole_bytes(&line->whole);
+    const uint64_t read_ns = ml_profile_regions_ns(page->report->profile, process);
+    const bool is_running = process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
+    const bool had_more = line->whole.most_bytes > bytes + NOTABLE_BYTES;
+    char text[ML_WHOLE_TEXT_BYTES];
+
+    if ((is_running && !had_more) || process->regions_count == 0) {
+        return;
+    }
+    snprintf(
+        text,
+        sizeof text,
+        "%sat %s%s%s%s",
+        had_more || is_in_list ? "read " : "its largest reading, ",
+        ml_report_time_of_day(read_ns).text,
+        had_more ? "; it had " : "",
+        had_more ? ml_units_size(line->whole.most_bytes).text : "",
+        had_more ? " at most, of which the parts are not known" : ""
+    );
+    put_below(page, text);
+}
+
+static void put_process(const struct ml_report_page *page, const struct line *line) {
+    char name[ML_REPORT_NAME_BYTES];
+
+    ml_function_name_fit(line->process->name.bytes, NAME_COLUMNS, name, sizeof name);
+    fputs("    ", page->out);
+    ml_report_put(page, name);
+    fprintf(page->out, "%*s ", (int)(NAME_COLUMNS - ml_printable_columns(name)), "");
+    put_sum(page, &line->whole);
+}
+
+/* A line for each of the largest. */
+static void
+put_processes(const struct ml_report_page *page, const struct line *lines, size_t count) {
+    for (size_t i = 0; i < count && i < LINES_MAX; i++) {
+        if (bytes_of(&lines[i]) < bytes_of(&lines[0]) / WORTH_A_LINE_PART) {
+            break;
+        }
+        put_process(page, &lines[i]);
+        put_moment(page, &lines[i], true);
+    }
+}
+
+/* Those whose memory was read, largest first. `is_running`: of those that run. NULL: no memory.
+ * Owner: the caller. */
+static struct line *lines_of(const struct ml_profile *profile, bool is_running, size_t *out_count) {
+    const size_t all = profile->processes_count + profile->others_count;
+    struct line *lines = calloc(all + 1, sizeof *lines);
+
+    *out_count = 0;
+    for (size_t i = 0; lines && i < all; i++) {
+        const struct ml_profile_process *process =
+            i < profile->processes_count ? &profile->processes[i]
+                                         : &profile->others[i - profile->processes_count];
+        struct line *line = &lines[*out_count];
+        if (is_running != (process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING)) {
+            continue;
+        }
+        *line = (struct line){.process = process};
+        ml_whole_add(&line->whole, process);
+        *out_count += bytes_of(line) > 0 ? 1 : 0;
+    }
+    if (lines) {
+        qsort(lines, *out_count, sizeof *lines, order_lines);
+    }
+    return lines;
+}
+
+static void put_running(const struct ml_report_page *page, const struct line *lines, size_t count) {
+    struct ml_whole whole;
+
+    ml_whole_of_running(page->report->profile, &whole);
+    put_sum(page, &whole);
+    if (count > 1) {
+        put_processes(page, lines, count);
+    } else {
+        put_moment(page, &lines[0], false);
+    }
+    put_notes(page, &whole);
+}
+
+static void put_ended(const struct ml_report_page *page, const struct line *lines, size_t count) {
+    const struct ml_profile *profile = page->report->profile;
+    struct ml_whole whole = {0};
+
+    if (profile->processes_count + profile->others_count == 1) {
+        put_sum(page, &lines[0].whole);
+        put_moment(page, &lines[0], false);
+        put_notes(page, &lines[0].whole);
+        return;
+    }
+    fputs("each process at its largest reading\n", page->out);
+    put_processes(page, lines, count);
+    for (size_t i = 0; i < count && i < LINES_MAX; i++) {
+        whole.heapless_count += lines[i].whole.heapless_count;
+    }
+    put_notes(page, &whole);
+}
+
+void ml_report_whole(const struct ml_report_page *page) {
+    const bool anyone_runs = ml_profile_anyone_runs(page->report->profile);
+    size_t count = 0;
+    struct line *lines = lines_of(page->report->profile, anyone_runs, &count);
+
+    if (lines && count > 0) {
+        fputs("  private      ", page->out);
+        if (anyone_runs) {
+            put_running(page, lines, count);
+        } else {
+            put_ended(page, lines, count);
+        }
+    }
+    free(lines);
+}
