@@ -56,6 +56,9 @@ bool ml_policy_read(
 );
 void ml_policy_fini(struct ml_policy *policy);
 
+/* The text of a policy that memlog brings: "l0", "l1", "l2". NULL: there is none of that name. */
+const char *ml_policy_built_in(const char *name);
+
 /* The component of a row: a number in policy->components. ML_STRING_NONE: no memory. `text` is the
  * caller's scratch. */
 uint32_t ml_policy_component(

@@ -216,6 +216,21 @@ START_TEST(policies_of_dmprof_are_read) {
 }
 END_TEST
 
+START_TEST(the_policies_that_memlog_brings_are_good) {
+    const char *const names[] = {"l0", "l1", "l2"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *json = ml_policy_built_in(names[i]);
+        ck_assert_ptr_nonnull(json);
+        ck_assert_msg(
+            ml_policy_read(&policy, json, strlen(json), names[i], &error), "%s", error.text
+        );
+        ml_policy_fini(&policy);
+    }
+    ck_assert_ptr_null(ml_policy_built_in("l9"));
+}
+END_TEST
+
 START_TEST(names_are_bare_as_dmprof_has_them) {
     static const struct {
         const char *full, *bare;
@@ -246,6 +261,7 @@ int main(void) {
     tcase_add_test(cases, errors_name_file_and_rule);
     tcase_add_test(cases, a_policy_that_leaves_memory_out_is_refused_with_its_kind);
     tcase_add_test(cases, policies_of_dmprof_are_read);
+    tcase_add_test(cases, the_policies_that_memlog_brings_are_good);
     tcase_add_test(cases, names_are_bare_as_dmprof_has_them);
     return run_suite("policy", cases);
 }
