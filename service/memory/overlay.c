@@ -2,196 +2,208 @@
 
 #include <stdlib.h>
 
-enum { PAGE_BYTES = 4096, REGION_PAGES_MAX = 1 << 30 };
+#include "service/memory/block_walk.h"
 
-__extension__ typedef unsigned __int128 ml_wide_product;
-
-enum ml_status
-ml_overlay_init(struct ml_overlay *overlay, const struct memlog_service_process_view *view) {
+enum ml_status ml_overlay_init(
+    struct ml_overlay *overlay,
+    const struct memlog_service_process_view *view,
+    struct ml_budget *budget,
+    uint32_t cells_count
+) {
+    const size_t regions = (size_t)view->regions.count + 1;
     *overlay = (struct ml_overlay
-    ){.view = view, .regions_count = view->regions.count, .pages_left = ML_OVERLAY_PAGES_MAX};
-    overlay->heaps = calloc((size_t)view->regions.count + 1, sizeof(*overlay->heaps));
-    overlay->marks = calloc((size_t)view->regions.count + 1, sizeof(*overlay->marks));
+    ){.view = view,
+      .budget = budget,
+      .regions_count = view->regions.count,
+      .pages_left = ML_OVERLAY_PAGES_MAX};
     while (overlay->regions_count > 0 && view->regions.items[overlay->regions_count - 1].end == 0) {
         overlay->regions_count--; /* the one of all that had no room */
     }
-    if (overlay->heaps == NULL || overlay->marks == NULL) {
+    overlay->heaps = calloc(regions, sizeof(*overlay->heaps));
+    overlay->tables = calloc(regions, sizeof(*overlay->tables));
+    if (overlay->heaps != NULL && overlay->tables != NULL) {
+        overlay->cells = ml_budget_new(budget, (size_t)cells_count * sizeof(*overlay->cells));
+    }
+    if (overlay->cells == NULL) {
         ml_overlay_fini(overlay);
         return ML_ENV_MEMORY;
     }
+    overlay->cells_count = cells_count;
     return ML_OK;
 }
 
 void ml_overlay_fini(struct ml_overlay *overlay) {
     ml_overlay_end(overlay);
     free(overlay->heaps);
+    free(overlay->cells);
     *overlay = (struct ml_overlay){0};
-}
-
-/* The first region that ends behind the address. */
-static uint32_t region_at(const struct ml_overlay *overlay, uint64_t address) {
-    uint32_t low = 0;
-    uint32_t high = overlay->regions_count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (overlay->view->regions.items[middle].end <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-/* The first run that ends behind the address. */
-static uint32_t run_at(const struct memlog_service_process_view *view, uint64_t address) {
-    uint32_t low = 0;
-    uint32_t high = view->pages.count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        const struct memlog_service_page_run *run = &view->pages.items[middle];
-        if (run->address + run->bytes <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
 }
 
 static uint64_t least(uint64_t one, uint64_t other) {
     return one < other ? one : other;
 }
 
-static void add_by_pages(
-    struct ml_resident *sum,
-    const struct memlog_service_process_view *view,
-    uint64_t start,
-    uint64_t end
-) {
-    for (uint32_t i = run_at(view, start); i < view->pages.count; i++) {
-        const struct memlog_service_page_run *run = &view->pages.items[i];
-        if (run->address >= end) {
-            return;
-        }
-        const uint64_t from = run->address > start ? run->address : start;
-        const uint64_t bytes = least(run->address + run->bytes, end) - from;
-        sum->private += run->shared ? 0 : bytes;
-        sum->shared += run->shared ? bytes : 0;
-    }
+static uint64_t page_start(const struct ml_overlay *overlay, uint32_t region, uint64_t page) {
+    return overlay->view->regions.items[region].start + page * ML_PAGE_BYTES;
 }
 
-static uint64_t part_of(uint64_t bytes, uint64_t part_kb, uint64_t whole_kb) {
-    return (uint64_t)((ml_wide_product)bytes * least(part_kb, whole_kb) / whole_kb);
-}
-
-/* All of the region's pages are alike, or it is not known which of them are resident. */
-static void add_by_figures(
-    struct ml_overlay *overlay,
-    struct ml_resident *sum,
-    const struct memlog_service_memory_region *region,
-    uint64_t bytes
-) {
-    const uint64_t private_kb = region->private_clean_kb + region->private_dirty_kb;
-    const uint64_t shared_kb = region->shared_clean_kb + region->shared_dirty_kb;
-    if (region->size_kb == 0) {
-        return;
-    }
-    overlay->is_estimated = overlay->is_estimated ||
-                            (private_kb > 0 && private_kb < region->size_kb) ||
-                            (shared_kb > 0 && shared_kb < region->size_kb);
-    sum->private += part_of(bytes, private_kb, region->size_kb);
-    sum->shared += part_of(bytes, shared_kb, region->size_kb);
-}
-
-/* What is resident from `start` to `end`, both in that region. */
 static void add_resident(
-    struct ml_overlay *overlay,
+    const struct ml_overlay *overlay,
     struct ml_resident *sum,
-    const struct memlog_service_memory_region *region,
+    uint32_t region,
     uint64_t start,
     uint64_t end
 ) {
-    if (region->has_pages) {
-        add_by_pages(sum, overlay->view, start, end);
-    } else {
-        add_by_figures(overlay, sum, region, end - start);
-    }
+    ml_resident_add(sum, overlay->view, &overlay->view->regions.items[region], start, end);
 }
 
-static bool is_marked(const uint8_t *marks, uint64_t page) {
-    return (marks[page / 8] >> page % 8 & 1) != 0;
-}
-
-static uint8_t *marks_of(struct ml_overlay *overlay, uint32_t i) {
-    const struct memlog_service_memory_region *region = &overlay->view->regions.items[i];
-    const uint64_t pages = (region->end - region->start) / PAGE_BYTES;
-    if (overlay->marks[i] == NULL && pages < REGION_PAGES_MAX) {
-        overlay->marks[i] = calloc(pages / 8 + 1, 1);
-    }
-    return overlay->marks[i];
-}
-
-/* Count the pages on which nothing lay so far. A block shares no page with others but its first and
- * its last one. */
-static bool mark_pages(struct ml_overlay *overlay, uint32_t i, uint64_t start, uint64_t end) {
-    const struct memlog_service_memory_region *region = &overlay->view->regions.items[i];
-    uint64_t first = (start - region->start) / PAGE_BYTES;
-    uint64_t behind = (end - 1 - region->start) / PAGE_BYTES + 1;
-    uint8_t *marks = behind - first <= overlay->pages_left ? marks_of(overlay, i) : NULL;
-    if (marks == NULL) {
+/* The first block on a page: what of it is resident? False: it lies on too many pages. */
+static bool open_page(
+    struct ml_overlay *overlay, struct ml_partial_page *page, const struct ml_block_part *part
+) {
+    struct ml_resident sum = {0};
+    const uint64_t start = page_start(overlay, part->region, part->page);
+    if (overlay->pages_left == 0 ||
+        !ml_page_table_mark(&overlay->tables[part->region], part->page, part->page + 1)) {
         return false;
     }
-    first += is_marked(marks, first) ? 1 : 0;
-    behind -= behind > first && is_marked(marks, behind - 1) ? 1 : 0;
-    if (behind <= first) {
-        return true;
+    overlay->pages_left--;
+    add_resident(overlay, &sum, part->region, start, start + ML_PAGE_BYTES);
+    overlay->heaps[part->region].pages.private += sum.private;
+    overlay->heaps[part->region].pages.shared += sum.shared;
+    page->private_bytes = (uint16_t)sum.private;
+    page->shared_bytes = (uint16_t)sum.shared;
+    page->cell = part->cell;
+    page->lowest = part->offset & (ML_PAGE_BYTES - 1U);
+    return true;
+}
+
+static void join_page(
+    const struct ml_overlay *overlay, struct ml_partial_page *page, const struct ml_block_part *part
+) {
+    if (page->cell != part->cell) {
+        page->has_cells = 1;
+        page->has_nodes |=
+            overlay->cells[page->cell].node != overlay->cells[part->cell].node ? 1 : 0;
     }
-    for (uint64_t page = first; page < behind; page++) {
-        if (is_marked(marks, page)) {
-            return false;
-        }
-        marks[page / 8] |= (uint8_t)(1U << page % 8);
+    if (part->offset < page->lowest) {
+        page->lowest = part->offset & (ML_PAGE_BYTES - 1U);
+        page->cell = part->cell;
+    }
+}
+
+/* Blocks that lie over each other, since a free was missed, hold a page no more than once. */
+static bool add_part(struct ml_overlay *overlay, const struct ml_block_part *part) {
+    struct ml_page_table *table = &overlay->tables[part->region];
+    struct ml_partial_page *page = ml_page_table_reach(table, overlay->budget, part->page);
+    if (page == NULL) {
+        return false;
+    }
+    if (page->used_bytes == 0 && ml_page_table_is_marked(table, part->page)) {
+        return true; /* another block covers all of it */
+    }
+    if (page->used_bytes == 0 && !open_page(overlay, page, part)) {
+        return false;
+    }
+    join_page(overlay, page, part);
+    const uint64_t bytes = least(part->bytes, ML_PAGE_BYTES - page->used_bytes);
+    const struct ml_resident held = {
+        .private = bytes * page->private_bytes / ML_PAGE_BYTES,
+        .shared = bytes * page->shared_bytes / ML_PAGE_BYTES};
+    page->used_bytes = (uint16_t)(page->used_bytes + bytes);
+    page->held_bytes = (uint16_t)(page->held_bytes + held.private + held.shared);
+    overlay->heaps[part->region].bytes.private += held.private;
+    overlay->heaps[part->region].bytes.shared += held.shared;
+    overlay->cells[part->cell].bytes.private += held.private;
+    overlay->cells[part->cell].bytes.shared += held.shared;
+    return true;
+}
+
+/* Pages that a block covers as a whole, as no other does. */
+static bool add_whole(
+    struct ml_overlay *overlay, uint32_t region, uint32_t cell, uint64_t first, uint64_t behind
+) {
+    struct ml_resident sum = {0};
+    if (behind - first > overlay->pages_left ||
+        !ml_page_table_mark(&overlay->tables[region], first, behind)) {
+        return false;
     }
     overlay->pages_left -= behind - first;
     add_resident(
         overlay,
-        &overlay->heaps[i].pages,
+        &sum,
         region,
-        region->start + first * PAGE_BYTES,
-        least(region->start + behind * PAGE_BYTES, region->end)
+        page_start(overlay, region, first),
+        page_start(overlay, region, behind)
     );
+    struct ml_region_heap *heap = &overlay->heaps[region];
+    struct ml_cell_memory *memory = &overlay->cells[cell];
+    heap->pages.private += sum.private;
+    heap->pages.shared += sum.shared;
+    heap->bytes.private += sum.private;
+    heap->bytes.shared += sum.shared;
+    memory->bytes.private += sum.private;
+    memory->bytes.shared += sum.shared;
+    memory->alone_bytes += sum.private + sum.shared;
     return true;
 }
 
-bool ml_overlay_add(struct ml_overlay *overlay, uint64_t address, uint64_t bytes) {
-    const struct memlog_service_process_view *view = overlay->view;
-    const uint64_t end = bytes <= UINT64_MAX - address ? address + bytes : UINT64_MAX;
-    uint32_t i = region_at(overlay, address);
-    bool is_fine = true;
-    if (i == overlay->regions_count || view->regions.items[i].start > address) {
+/* Add what a block has of one region. */
+static bool
+add_split(struct ml_overlay *overlay, uint32_t cell, const struct ml_block_split *split) {
+    const struct memlog_service_memory_region *region =
+        &overlay->view->regions.items[split->region];
+    const uint64_t pages = (region->end - region->start) / ML_PAGE_BYTES;
+    bool is_fine =
+        ml_page_table_make(&overlay->tables[split->region], overlay->budget, pages) == ML_OK;
+    overlay->is_estimated = overlay->is_estimated || ml_resident_is_estimated(region);
+    for (uint32_t i = 0; is_fine && i < split->ends_count; i++) {
+        is_fine = add_part(overlay, &split->ends[i]);
+    }
+    return is_fine && (split->first == split->behind ||
+                       add_whole(overlay, split->region, cell, split->first, split->behind));
+}
+
+bool ml_overlay_add(
+    struct ml_overlay *overlay, uint64_t address, uint64_t bytes, uint32_t cell, uint32_t node
+) {
+    struct ml_block_walk walk = ml_block_walk_of(overlay, address, bytes);
+    struct ml_block_split split;
+    if (cell >= overlay->cells_count) {
+        return false;
+    }
+    if (!ml_block_walk_is_at_home(overlay, &walk)) {
         overlay->elsewhere_bytes += bytes;
         return true;
     }
-    overlay->heaps[i].blocks++;
-    overlay->heaps[i].requested_bytes += bytes;
-    for (; is_fine && bytes > 0 && i < overlay->regions_count && view->regions.items[i].start < end;
-         i++) {
-        const struct memlog_service_memory_region *region = &view->regions.items[i];
-        const uint64_t from = region->start > address ? region->start : address;
-        const uint64_t to = least(region->end, end);
-        is_fine = mark_pages(overlay, i, from, to); /* else what follows may take long */
-        if (is_fine) {
-            add_resident(overlay, &overlay->heaps[i].bytes, region, from, to);
+    overlay->cells[cell].node = node;
+    overlay->heaps[walk.region].blocks++;
+    overlay->heaps[walk.region].requested_bytes += bytes;
+    while (ml_block_walk_next(overlay, &walk, cell, &split)) {
+        if (!add_split(overlay, cell, &split)) {
+            return false; /* what follows may take long */
         }
     }
-    return is_fine;
+    return true;
 }
 
-void ml_overlay_end(struct ml_overlay *overlay) {
-    for (uint32_t i = 0; overlay->marks != NULL && i < overlay->regions_count; i++) {
-        free(overlay->marks[i]);
+struct ml_resident
+ml_overlay_pages(struct ml_overlay *overlay, uint32_t region, uint64_t start, uint64_t end) {
+    const struct memlog_service_memory_region *of = &overlay->view->regions.items[region];
+    struct ml_resident sum = {0};
+    uint64_t behind = 0;
+    const uint64_t pages = (end - of->start) / ML_PAGE_BYTES;
+    for (uint64_t first = (start - of->start) / ML_PAGE_BYTES;; first = behind) {
+        behind = pages;
+        if (!ml_page_table_run(&overlay->tables[region], &first, &behind)) {
+            return sum;
+        }
+        add_resident(
+            overlay,
+            &sum,
+            region,
+            page_start(overlay, region, first),
+            page_start(overlay, region, behind)
+        );
     }
-    free(overlay->marks);
-    overlay->marks = NULL;
 }

@@ -17,18 +17,49 @@ struct laying {
     bool has_failed;
 };
 
-static bool
-lay_block(void *context, uint64_t address, unsigned heap, const struct ml_live_block *block) {
-    struct laying *laying = context;
-    /* The blocks of any other heap lie in blocks of malloc's. */
-    if (heap == 0 && !ml_overlay_add(laying->overlay, address, block->size_bytes)) {
-        laying->has_failed = true;
-        return false;
-    }
+/* False: its blocks may be gone. */
+static bool take_rest(struct laying *laying) {
     if (laying->rest != NULL && ++laying->blocks % BLOCKS_A_REST == 0) {
         laying->rest->take(laying->rest->context);
     }
-    return laying->client->lost == ML_OK; /* else its blocks may be gone */
+    return laying->client->lost == ML_OK;
+}
+
+/* The blocks of any other heap than malloc's lie in blocks of malloc's. */
+static bool
+add_block(void *context, uint64_t address, unsigned heap, const struct ml_live_block *block) {
+    struct laying *laying = context;
+    const struct ml_cells *cells = &laying->client->tracker.cells;
+    const uint32_t node = ml_cell_node(cells->cells[block->cell].key);
+    laying->has_failed =
+        heap == 0 &&
+        !ml_overlay_add(laying->overlay, address, block->size_bytes, block->cell, node);
+    return !laying->has_failed && take_rest(laying);
+}
+
+static bool
+share_block(void *context, uint64_t address, unsigned heap, const struct ml_live_block *block) {
+    struct laying *laying = context;
+    if (heap == 0) {
+        ml_overlay_share(laying->overlay, address, block->size_bytes, block->cell);
+    }
+    return take_rest(laying);
+}
+
+static bool is_fine(const struct laying *laying) {
+    return !laying->has_failed && laying->client->lost == ML_OK;
+}
+
+static void lay(struct laying *laying) {
+    const struct ml_live_map *live = &laying->client->tracker.live;
+    ml_live_map_walk(live, add_block, laying);
+    if (is_fine(laying)) {
+        ml_live_map_walk(live, share_block, laying);
+    }
+    while (is_fine(laying) && ml_overlay_settle(laying->overlay)) {
+        laying->blocks = BLOCKS_A_REST - 1; /* which takes as long as so many blocks */
+        (void)take_rest(laying);
+    }
 }
 
 /* Of a sampled client only some blocks are known. */
@@ -40,17 +71,22 @@ static bool has_all_blocks(const struct ml_client *client) {
 void ml_client_lay(
     struct ml_client *client, struct ml_host_view *view, const struct ml_rest *rest
 ) {
-    struct laying laying = {.client = client, .overlay = &view->overlay, .rest = rest};
-    if (!has_all_blocks(client) || ml_overlay_init(&view->overlay, &view->message->view) != ML_OK) {
+    struct ml_overlay *overlay = &view->overlay;
+    struct laying laying = {.client = client, .overlay = overlay, .rest = rest};
+    if (!has_all_blocks(client) ||
+        ml_overlay_init(
+            overlay, &view->message->view, &client->budget, client->tracker.cells.count
+        ) != ML_OK) {
         return;
     }
     ml_session_hold(client->session);
-    ml_live_map_walk(&client->tracker.live, lay_block, &laying);
+    lay(&laying);
     ml_session_release(client->session);
-    ml_overlay_end(&view->overlay);
-    if (laying.has_failed || client->lost != ML_OK) {
-        ml_overlay_fini(&view->overlay);
+    ml_overlay_end(overlay);
+    if (!is_fine(&laying)) {
+        ml_overlay_fini(overlay);
     }
+    view->bytes += ml_overlay_bytes(overlay);
 }
 
 static void drop(struct ml_client *client, struct ml_host_view **view) {

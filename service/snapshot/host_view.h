@@ -14,7 +14,7 @@
 struct ml_host_view {
     uint32_t references;
     struct memlog_service_show_process_request *message; /* a copy; the view's */
-    uint64_t bytes;                                      /* that it takes, without the overlay's */
+    uint64_t bytes;                                      /* that it takes */
     uint64_t private_kb;       /* of all its mappings, and what is swapped out */
     struct ml_overlay overlay; /* live blocks over its pages; without heaps: none were laid */
 };

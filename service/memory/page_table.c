@@ -1,0 +1,87 @@
+#include "service/memory/page_table.h"
+
+#include <stdlib.h>
+
+enum { PAGES_MAX = 1 << 30 };
+
+_Static_assert(sizeof(struct ml_partial_page) == 16, "a chunk's entries are 1 KiB");
+
+enum ml_status
+ml_page_table_make(struct ml_page_table *table, struct ml_budget *budget, uint64_t pages) {
+    if (table->chunks != NULL) {
+        return ML_OK;
+    }
+    if (pages > PAGES_MAX) {
+        return ML_ENV_MEMORY;
+    }
+    const uint64_t count = pages / ML_CHUNK_PAGES + 1;
+    table->chunks = ml_budget_new(budget, count * sizeof(*table->chunks));
+    table->chunks_count = table->chunks != NULL ? count : 0;
+    return table->chunks != NULL ? ML_OK : ML_ENV_MEMORY;
+}
+
+void ml_page_table_fini(struct ml_page_table *table, struct ml_budget *budget) {
+    for (uint64_t i = 0; i < table->chunks_count; i++) {
+        ml_budget_free(
+            budget, table->chunks[i].pages, ML_CHUNK_PAGES * sizeof(*table->chunks[i].pages)
+        );
+    }
+    ml_budget_free(budget, table->chunks, table->chunks_count * sizeof(*table->chunks));
+    *table = (struct ml_page_table){0};
+}
+
+/* The bits of [first, behind) in the word of `first`. */
+static uint64_t bits_of(uint64_t first, uint64_t behind) {
+    const uint64_t from = first % ML_CHUNK_PAGES;
+    const uint64_t count = behind - first;
+    const uint64_t ones = count < ML_CHUNK_PAGES - from ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
+    return ones << from;
+}
+
+static uint64_t next_word(uint64_t page) {
+    return (page / ML_CHUNK_PAGES + 1) * ML_CHUNK_PAGES;
+}
+
+bool ml_page_table_mark(struct ml_page_table *table, uint64_t first, uint64_t behind) {
+    for (; first < behind; first = next_word(first)) {
+        uint64_t *marks = &table->chunks[first / ML_CHUNK_PAGES].marks;
+        const uint64_t bits = bits_of(first, behind);
+        if ((*marks & bits) != 0) {
+            return false;
+        }
+        *marks |= bits;
+    }
+    return true;
+}
+
+struct ml_partial_page *
+ml_page_table_reach(struct ml_page_table *table, struct ml_budget *budget, uint64_t page) {
+    struct ml_page_chunk *chunk = &table->chunks[page / ML_CHUNK_PAGES];
+    if (chunk->pages == NULL) {
+        chunk->pages = ml_budget_new(budget, ML_CHUNK_PAGES * sizeof(*chunk->pages));
+    }
+    return chunk->pages != NULL ? &chunk->pages[page % ML_CHUNK_PAGES] : NULL;
+}
+
+/* The first page in [first, behind) whose mark is that one; `behind`: there is none. */
+static uint64_t
+find(const struct ml_page_table *table, uint64_t first, uint64_t behind, bool is_marked) {
+    for (; first < behind; first = next_word(first)) {
+        const uint64_t marks = table->chunks[first / ML_CHUNK_PAGES].marks;
+        const uint64_t bits = (is_marked ? marks : ~marks) & bits_of(first, behind);
+        if (bits != 0) {
+            return first / ML_CHUNK_PAGES * ML_CHUNK_PAGES + (unsigned)__builtin_ctzll(bits);
+        }
+    }
+    return behind;
+}
+
+bool ml_page_table_run(const struct ml_page_table *table, uint64_t *first, uint64_t *behind) {
+    const uint64_t end = *behind;
+    if (table->chunks == NULL) {
+        return false;
+    }
+    *first = find(table, *first, end, true);
+    *behind = find(table, *first, end, false);
+    return *first < end;
+}
