@@ -20,7 +20,7 @@ NODE = """
 const kept = []; for (let i = 0; i < 300000; i++) kept.push({index: i, text: 'value ' + i, list: [i, i + 1]});
 const buffers = []; for (let i = 0; i < 2000; i++) buffers.push(Buffer.alloc(20000, 1));
 const code = []; for (let i = 0; i < 400; i++) code.push(new Function('x', 'return x * ' + i + ' + 1')(i));
-console.log('ready'); process.stdin.once('data', () => process.exit(0));
+console.log(JSON.stringify(process.memoryUsage())); console.log('ready'); process.stdin.once('data', () => process.exit(0));
 """
 JAVA = """
 import java.util.*;
@@ -254,6 +254,7 @@ class Moment:
         self.program = program
         self.folder = folder
         self.others = []
+        self.said = []  # lines before "ready"
         words = [word.replace("{folder}", str(folder)) for word in program.words]
         self.environment = {**os.environ, **program.environment, "XDG_RUNTIME_DIR": str(folder / "run"), "HOME": str(folder)}
         self.process = subprocess.Popen(
@@ -275,6 +276,7 @@ class Moment:
             for line in self.process.stdout:
                 if line.strip() == b"ready":
                     return True
+                self.said.append(line.decode(errors="replace").strip())
             return False
         if callable(when):
             when(self)
