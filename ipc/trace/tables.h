@@ -46,7 +46,11 @@
         ML_TRACE_CELL(type_, total_bytes_error, own_errors.total_bytes, false),                    \
         ML_TRACE_CELL(type_, total_blocks_error, own_errors.total_blocks, false),                  \
         ML_TRACE_CELL(type_, tree_peak_bytes_error, tree_peak_bytes_error, false),                 \
-        ML_TRACE_CELL(type_, tree_peak_blocks_error, tree_peak_blocks_error, false),
+        ML_TRACE_CELL(type_, tree_peak_blocks_error, tree_peak_blocks_error, false),               \
+        ML_TRACE_CELL(type_, resident_private_bytes, resident_private_bytes, false),               \
+        ML_TRACE_CELL(type_, resident_shared_bytes, resident_shared_bytes, false),                 \
+        ML_TRACE_CELL(type_, alone_bytes, alone_bytes, false),                                     \
+        ML_TRACE_CELL(type_, waste_bytes, waste_bytes, false),
 
 /* MemlogHoldings, likewise. */
 #define ML_TRACE_HOLDING_COLUMNS(type_)                                                            \

@@ -218,6 +218,28 @@ copy_errors(const struct ml_tracker *tracker, uint32_t index, struct ml_snapshot
     copy->tree_peak_blocks_error = ml_variance_error(tree.blocks);
 }
 
+/* What the cells hold of the pages of the process's view. The tables of a client that was cut down
+ * to its largest stacks have other cells. */
+static void copy_cells_memory(struct copying *copying) {
+    struct ml_snapshot_process *process = copying->process;
+    const struct ml_overlay *overlay = process->view != NULL ? &process->view->overlay : NULL;
+    if (overlay == NULL || !overlay->has_cells || copying->client->relieved) {
+        return;
+    }
+    for (uint32_t i = 0; i < overlay->cells_count; i++) {
+        const struct ml_cell_memory *memory = &overlay->cells[i];
+        if (memory->cell < process->cells_count) {
+            struct ml_snapshot_cell *copy = &process->cells[memory->cell];
+            copy->resident_private_bytes = memory->bytes.private;
+            copy->resident_shared_bytes = memory->bytes.shared;
+            copy->alone_bytes = memory->alone_bytes;
+            copy->waste_bytes = memory->waste_bytes;
+        }
+        step(copying);
+    }
+    process->cells_were_laid = true;
+}
+
 static bool copy_cells(struct copying *copying) {
     const struct ml_tracker *tracker = &copying->client->tracker;
     struct ml_snapshot_process *process = copying->process;
@@ -247,6 +269,7 @@ static bool copy_cells(struct copying *copying) {
         copy_errors(tracker, i, copy);
         step(copying);
     }
+    copy_cells_memory(copying);
     return true;
 }
 

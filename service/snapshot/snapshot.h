@@ -72,6 +72,10 @@ struct ml_snapshot_cell {
     /* Standard errors of the figures above, in 1/256 of a byte or block; 0: exact. */
     struct ml_totals own_errors;
     uint64_t tree_peak_bytes_error, tree_peak_blocks_error;
+    /* Of its live blocks at the moment of the process's view, if cells_were_laid. */
+    uint64_t resident_private_bytes, resident_shared_bytes;
+    uint64_t alone_bytes; /* of pages on which blocks of its stack alone lie */
+    uint64_t waste_bytes; /* its share of what its pages hold beside blocks */
 };
 
 /* A slot of a series (service/history/series.h): from the point before it to end_ms. */
@@ -114,6 +118,7 @@ struct ml_snapshot_process {
     struct ml_timestamp start, end; /* end: all 0 while it runs */
     bool stream_ended;              /* it has, or its stream was given up */
     struct ml_host_view *view;      /* what the host saw of it last, a reference; NULL: nothing */
+    bool cells_were_laid;           /* the cells have what they hold of the view's pages */
 
     struct ml_totals totals;
     bool left_tree; /* it has ended, or its recording was stopped: tree.live is without it */

@@ -106,6 +106,10 @@ START_TEST(numbers_at_their_limits_come_back) {
         process->cells[i].type = UINT16_MAX;
         process->cells[i].size_class = UINT8_MAX;
         process->cells[i].temporary_blocks = UINT64_MAX;
+        process->cells[i].resident_private_bytes = UINT64_MAX;
+        process->cells[i].resident_shared_bytes = UINT64_MAX;
+        process->cells[i].alone_bytes = UINT64_MAX;
+        process->cells[i].waste_bytes = UINT64_MAX;
     }
     for (uint32_t i = 0; i < process->nodes_count; i++) {
         process->nodes[i].address = i % 2 ? UINT64_MAX : 0;

@@ -85,6 +85,7 @@ heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
     timestamp_eq(&wrote->end, &read->end);
     totals_eq(&wrote->totals, &read->totals);
     ck_assert(wrote->left_tree == read->left_tree);
+    ck_assert(wrote->cells_were_laid == read->cells_were_laid);
     ck_assert_uint_eq(wrote->held_at_tree_peak_bytes, read->held_at_tree_peak_bytes);
     ck_assert_uint_eq(wrote->held_at_tree_peak_blocks, read->held_at_tree_peak_blocks);
     ck_assert_uint_eq(wrote->peak_ticks, read->peak_ticks);
@@ -126,6 +127,11 @@ cells_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
             a->node == b->node && a->heap == b->heap && a->type == b->type &&
             a->size_class == b->size_class && a->tree_peak_bytes == b->tree_peak_bytes &&
             a->tree_peak_blocks == b->tree_peak_blocks && a->temporary_blocks == b->temporary_blocks
+        );
+        ck_assert(
+            a->resident_private_bytes == b->resident_private_bytes &&
+            a->resident_shared_bytes == b->resident_shared_bytes &&
+            a->alone_bytes == b->alone_bytes && a->waste_bytes == b->waste_bytes
         );
         totals_eq(&a->own, &b->own);
     }

@@ -128,6 +128,7 @@ static void fill_cells(
     uint64_t *random
 ) {
     process->cells_count = options->cells_count;
+    process->cells_were_laid = true;
     process->cells = take(arena, (size_t)options->cells_count * sizeof process->cells[0] + 1);
     for (uint32_t i = 0; i < options->cells_count; i++) {
         struct ml_snapshot_cell *cell = &process->cells[i];
@@ -152,6 +153,10 @@ static void fill_cells(
         cell->tree_peak_blocks = peak / 2;
         cell->tree_peak_bytes = peak / 2 * size;
         cell->temporary_blocks = random_next(random) % total;
+        cell->resident_private_bytes = cell->own.live_bytes / 2;
+        cell->resident_shared_bytes = cell->own.live_bytes / 8;
+        cell->waste_bytes = live * 3;
+        cell->alone_bytes = live * 2;
         add_totals(&process->totals, &cell->own);
         snapshot->tree.peak_bytes += cell->tree_peak_bytes;
         snapshot->tree.peak_blocks += cell->tree_peak_blocks;

@@ -125,6 +125,10 @@ struct ml_profile_cell {
     struct ml_profile_errors own_errors;
     uint64_t tree_peak_bytes_error, tree_peak_blocks_error;
     double tree_peak_bytes_variance, tree_peak_blocks_variance;
+    /* Of its live blocks when the regions were read, if cells_were_laid. */
+    uint64_t resident_private_bytes, resident_shared_bytes;
+    uint64_t alone_bytes; /* of pages on which blocks of its stack alone lie */
+    uint64_t waste_bytes; /* its share of what its pages hold beside blocks */
 };
 
 /* The account of a process's events; ipc/trace/trace.proto, MemlogAccounting. All 0: not in the
@@ -197,6 +201,7 @@ struct ml_profile_process {
     uint64_t regions_boottime_ns;  /* when they were read */
     bool heap_was_laid;            /* the heap's figures in them are known */
     bool heap_is_estimated;        /* the resident pages of some region are not known */
+    bool cells_were_laid;          /* the cells' figures of it are known */
     uint64_t heap_elsewhere_bytes; /* of live blocks in no region */
     struct ml_profile_region_holding *holdings; /* by region; none in older dumps */
     size_t holdings_count, holdings_capacity, holdings_expected;

@@ -208,6 +208,7 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->regions_boottime_ns = head->regions_boottime_ns;
     process->heap_was_laid = head->heap_was_laid;
     process->heap_is_estimated = head->heap_is_estimated;
+    process->cells_were_laid = head->cells_were_laid;
     process->heap_elsewhere_bytes = head->heap_elsewhere_bytes;
     process->strings_expected = head->strings_count;
     process->nodes_expected = head->nodes_count;
