@@ -1,6 +1,7 @@
 """What a browser makes of our files: our own flame graph, catapult's trace viewer, speedscope."""
 # runner: timeout=900
 import shutil
+import subprocess
 import unittest
 
 import harness
@@ -90,6 +91,28 @@ class Pages(harness.Case):
         self.assertIn("Heap details", answer["details"])
         self.assertIn(f"malloc {last['live_bytes'] / 1024:,.1f} KiB {last['live_blocks']:,} ", answer["details"])
         self.assertIn("_start", answer["details"])
+
+    def test_catapult_adds_up_mappings_and_components_to_the_kernels_figures(self):
+        site = self.folder / "site"
+        pages.catapult(site)
+        process = self.memlog_start(PYTHON, "-c", "print('ready', flush=True); input()", stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.words(harness.MEMLOG, "dump")
+        process.communicate(b"\n", harness.TIMEOUT)
+        (dump,) = self.folder.glob("dumps*/*.manual.pftrace")
+        self.words(harness.MEMLOG, "convert", "--to=chrome", "-o", site / "trace.json.gz", dump)
+        answer = pages.look("catapult.js", site, "catapult.html", self.screenshot("catapult"))
+        self.assertEqual(answer["warnings"], [])
+        self.assertIn("components", answer["overview"])
+        (entry,) = self.report(dump)["processes"]
+        shown, memory = answer["dumps"][0][str(entry["pid"])], entry["memory"]
+        regions = shown["regions"]
+        self.assertEqual(regions["privateCleanResident"] + regions["privateDirtyResident"], memory["private_bytes"])
+        self.assertEqual(regions["sharedCleanResident"] + regions["sharedDirtyResident"], memory["shared_bytes"])
+        self.assertEqual(regions["proportionalResident"], memory["proportional_bytes"])
+        self.assertEqual(shown["components"].pop("components"), memory["private_bytes"])
+        self.assertEqual(shown["components"],
+                         {one["name"]: one["private_bytes"] for one in memory["components"]})
 
     def test_catapult_shows_the_smallest_of_uploads(self):
         """The viewer opens the heap of a body that is pruned as hard as one may be, and warns of nothing."""

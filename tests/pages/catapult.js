@@ -18,6 +18,9 @@ await withPage(url, async (page) => {
         return [pid, {
           bytes: heap ? heap.entries.reduce((sum, entry) => sum + entry.size, 0) : null,
           blocks: heap ? heap.entries.reduce((sum, entry) => sum + entry.count, 0) : null,
+          regions: one.vmRegions ? one.vmRegions.byteStats : null,
+          components: Object.fromEntries((one.memoryAllocatorDumps || []).filter((root) => root.name === "components").flatMap((root) => [root, ...root.children])
+            .map((dump) => [dump.name, dump.numerics.private_size.value])),
         }];
       }))),
     };

@@ -84,6 +84,7 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
         dumps[i] = (struct ml_chrome_dump
         ){.stacks = is_last ? &loaded->stacks : &others[i].stacks,
           .lists_unrecorded = true,
+          .lists_regions = load.prune_bytes == 0,
           .needed_modules_only = load.prune_bytes > 0};
     }
     if (done) {

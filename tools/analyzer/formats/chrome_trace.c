@@ -6,11 +6,9 @@
 
 #include "base/json_writer.h"
 #include "tools/analyzer/formats/chrome_heap.h"
+#include "tools/analyzer/formats/chrome_memory.h"
 #include "tools/analyzer/formats/gzip_stream.h"
 #include "tools/analyzer/formats/units.h"
-
-/* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
-enum { FLAGS_CODE = 4 | 1 };
 
 /* Above PID_MAX_LIMIT (2^22), so that no process can have it: for former images of a pid, and for
  * merged processes. */
@@ -23,6 +21,7 @@ struct writer {
     const struct ml_stacks *stacks;
     size_t process; /* its place in the profile */
     enum ml_metric metric;
+    bool lists_regions;
     uint64_t pid;
     struct ml_chrome_numbers *numbers;
     uint64_t *file_biases;
@@ -37,21 +36,6 @@ static bool is_module_of(
     return ml_profile_text_eq(ml_profile_module_path(process, module), file->path);
 }
 
-static void hex_member(struct ml_json *json, const char *name, uint64_t value) {
-    char text[sizeof "ffffffffffffffff"];
-
-    snprintf(text, sizeof text, "%" PRIx64, value);
-    ml_json_string_member(json, name, text);
-}
-
-static void put_scalar(struct ml_json *json, const char *name, const char *units, uint64_t value) {
-    ml_json_open_member(json, name, '{');
-    ml_json_string_member(json, "type", "scalar");
-    ml_json_string_member(json, "units", units);
-    hex_member(json, "value", value);
-    ml_json_close(json, '}');
-}
-
 /* The viewer shows heap details only of what stands here, too. */
 static void put_allocator(struct writer *writer) {
     struct ml_json *json = &writer->json;
@@ -61,15 +45,18 @@ static void put_allocator(struct writer *writer) {
 
     ml_json_open_member(json, "allocators", '{');
     ml_json_open_member(json, "malloc", '{');
-    hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
+    ml_chrome_hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
     ml_json_open_member(json, "attrs", '{');
-    put_scalar(json, "size", "bytes", bytes);
-    put_scalar(json, "object_count", "objects", blocks);
+    ml_chrome_scalar(json, "size", "bytes", bytes);
+    ml_chrome_scalar(json, "object_count", "objects", blocks);
     if (process->totals.peak_bytes > 0) {
-        put_scalar(json, "peak_size", "bytes", process->totals.peak_bytes);
+        ml_chrome_scalar(json, "peak_size", "bytes", process->totals.peak_bytes);
     }
     ml_json_close(json, '}');
     ml_json_close(json, '}');
+    if (writer->lists_regions) {
+        ml_chrome_components(json, process, writer->pid);
+    }
     ml_json_close(json, '}');
 }
 
@@ -87,7 +74,7 @@ static bool is_needed(
     return !writer->files_needed;
 }
 
-static bool has_regions(const struct writer *writer) {
+static bool has_modules(const struct writer *writer) {
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
 
     for (size_t i = 0; i < process->modules_count; i++) {
@@ -98,44 +85,31 @@ static bool has_regions(const struct writer *writer) {
     return false;
 }
 
-/* Our own member, for tools/analyzer/formats/chrome_symbolize.h: the module's build id and load
- * bias. */
-static void put_identity(struct ml_json *json, const struct ml_profile_module *module) {
-    char hex[ML_PROFILE_HEX_BYTES];
-    size_t count = module->build_id.count_bytes;
+/* Of uploads the modules alone, and of pruned stacks those that are needed. */
+static void put_modules(struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
 
-    if (count == 0 || count > ML_BUILD_ID_MAX_BYTES) {
-        return;
+    for (size_t i = 0; i < process->modules_count; i++) {
+        if (is_needed(writer, process, &process->modules[i])) {
+            ml_chrome_module(&writer->json, process, &process->modules[i]);
+        }
     }
-    ml_json_string_member(json, "id", ml_profile_hex(module->build_id, hex));
-    hex_member(json, "lb", (uint64_t)module->bias);
 }
 
 static void put_regions(struct writer *writer) {
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    const bool is_whole = writer->lists_regions && process->regions_count > 0;
     struct ml_json *json = &writer->json;
 
-    if (!has_regions(writer)) {
+    if (!is_whole && !has_modules(writer)) {
         return;
     }
     ml_json_open_member(json, "process_mmaps", '{');
     ml_json_open_member(json, "vm_regions", '[');
-    for (size_t i = 0; i < process->modules_count; i++) {
-        const struct ml_profile_module *module = &process->modules[i];
-        struct ml_profile_text path = ml_profile_module_path(process, module);
-
-        if (!is_needed(writer, process, module)) {
-            continue;
-        }
-        ml_json_open(json, '{');
-        hex_member(json, "sa", module->start);
-        hex_member(json, "sz", module->end - module->start);
-        ml_json_number_member(json, "pf", FLAGS_CODE);
-        ml_json_text_member(json, "mf", path.bytes, path.count_bytes);
-        put_identity(json, module);
-        ml_json_open_member(json, "bs", '{');
-        ml_json_close(json, '}');
-        ml_json_close(json, '}');
+    if (is_whole) {
+        ml_chrome_regions(json, process);
+    } else {
+        put_modules(writer);
     }
     ml_json_close(json, ']');
     ml_json_close(json, '}');
@@ -146,8 +120,8 @@ static void put_totals(struct writer *writer) {
     struct ml_json *json = &writer->json;
 
     ml_json_open_member(json, "process_totals", '{');
-    hex_member(json, "resident_set_bytes", process->resident_bytes);
-    hex_member(json, "private_footprint_bytes", process->footprint_bytes);
+    ml_chrome_hex_member(json, "resident_set_bytes", process->resident_bytes);
+    ml_chrome_hex_member(json, "private_footprint_bytes", process->footprint_bytes);
     ml_json_close(json, '}');
 }
 
@@ -182,7 +156,7 @@ static void put_moment(struct writer *writer) {
     const uint64_t now_ns = writer->profile->now.boottime_ns;
     struct ml_json *json = &writer->json;
 
-    hex_member(json, "id", now_ns);
+    ml_chrome_hex_member(json, "id", now_ns);
     ml_json_key(json, "tid");
     ml_json_integer(json, -1);
     ml_json_number_member(json, "ts", now_ns / 1000);
@@ -407,6 +381,7 @@ static enum ml_status events_write(
             .stacks = dump->stacks,
             .process = i,
             .metric = metric,
+            .lists_regions = dump->lists_regions,
             .numbers = numbers ? numbers : &own,
         };
         if (is_last) {

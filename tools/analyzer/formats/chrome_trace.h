@@ -8,7 +8,8 @@
  * Shape: one event "v" for each process, all of one dump under one id; stacks are nodes with
  *        parents, from 1, unique over all dumps of a process; values are a node's own. A frame
  * without a name is "pc:ADDRESS", the address as its process had it. Numbers in hex, as the viewer
- * reads them. Source: Chromium's json_exporter of mid-2018. */
+ * reads them. Source: Chromium's json_exporter of mid-2018. Mappings and components:
+ * tools/analyzer/formats/chrome_memory.h. */
 #ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_CHROME_TRACE_H
 #define MEMLOG_TOOLS_ANALYZER_FORMATS_CHROME_TRACE_H
 
@@ -23,6 +24,7 @@
 /* One dump. */
 struct ml_chrome_dump {
     bool lists_unrecorded; /* name processes without a profile; not for uploads */
+    bool lists_regions;    /* all mappings and components; not for uploads */
     const struct ml_stacks *stacks;
     /* List only modules that have a frame without a name: for pruned stacks, where the list of all
      * modules would be the larger part. */

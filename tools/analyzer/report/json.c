@@ -4,7 +4,7 @@
 
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/units.h"
-#include "tools/analyzer/report/components.h"
+#include "tools/analyzer/memory/components.h"
 #include "tools/analyzer/report/internal.h"
 
 /* The version of the JSON form. */

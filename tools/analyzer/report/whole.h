@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/analyzer/report/components.h"
+#include "tools/analyzer/memory/components.h"
 
 struct ml_whole {
     struct ml_components components; /* sums */

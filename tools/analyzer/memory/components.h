@@ -3,8 +3,8 @@
  *
  * One rule: nothing is left over, and nothing is guessed. Memory without a known owner is a
  * component. What moved between two readings is counted apart. */
-#ifndef MEMLOG_TOOLS_ANALYZER_REPORT_COMPONENTS_H
-#define MEMLOG_TOOLS_ANALYZER_REPORT_COMPONENTS_H
+#ifndef MEMLOG_TOOLS_ANALYZER_MEMORY_COMPONENTS_H
+#define MEMLOG_TOOLS_ANALYZER_MEMORY_COMPONENTS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "tools/analyzer/report/components.h"
+#include "tools/analyzer/memory/components.h"
 
 static void take(void *context, const struct ml_owned *owned) {
     struct ml_components *components = context;
