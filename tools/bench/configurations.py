@@ -52,12 +52,13 @@ class Configuration:
 
 
 class Memlog(Configuration):
-    def __init__(self, name, says, options=(), exact=False):
+    def __init__(self, name, says, options=(), exact=False, memlog=MEMLOG):
         super().__init__(name, says, exact=exact)
         self.options = list(options)
+        self.memlog = memlog
 
     def command(self, folder, words):
-        return [str(MEMLOG), "run", "-q", "--no-page", "-o", f"{folder}/dumps", *self.options, NEVER_METER, "--", *words]
+        return [str(self.memlog), "run", "-q", "--no-page", "-o", f"{folder}/dumps", *self.options, NEVER_METER, "--", *words]
 
     def missing(self):
         if not self.options:
@@ -157,3 +158,12 @@ FLOOR = [
 ]
 
 BY_NAME = {configuration.name: configuration for configuration in [*CONFIGURATIONS, *FLOOR]}
+
+
+def add_before(out):
+    """Another build of memlog, to be compared with this one in the same rounds; its configurations' names."""
+    pairs = (("memlog-before", "memlog-exact"), ("memlog-before-512k", "memlog-512k"))
+    for name, today in pairs:
+        own = BY_NAME[today]
+        BY_NAME[name] = Memlog(name, f"{own.says}, the build in {out}", own.options, own.exact, pathlib.Path(out).resolve() / "memlog")
+    return [name for name, _ in pairs]

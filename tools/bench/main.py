@@ -22,6 +22,8 @@ MEMLOG_ALONE = ("live-1m", "live-4m")
 FLOOR_CONFIGURATIONS = (
     "nothing", "nothing-again", "pass", "memlog-dormant", "memlog-rarest", "memlog-512k", "memlog-4k", "memlog-exact",
 )
+# Beside an older build.
+BEFORE_CONFIGURATIONS = ("nothing", "nothing-again", "memlog-exact", "memlog-512k")
 # Peers whose added latency is worth a comparison.
 LATENCY_CONFIGURATIONS = ("nothing", "memlog-exact", "memlog-512k", "memlog-4k", "heaptrack")
 
@@ -36,13 +38,17 @@ def arguments(words):
     parser.add_argument("--peers", metavar="A,B", help="who runs beside nothing and memlog; 'none' for nobody")
     parser.add_argument("--floor", action="store_true", help="what sampling consists of: an interposer that does nothing, then one thing more each")
     parser.add_argument("--configurations", metavar="A,B", help=f"exactly these, of {' '.join(configurations.BY_NAME)}")
+    parser.add_argument("--before", metavar="OUT", help="beside the folder of another build: nothing, that memlog and this one, in turns")
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default: 5, quick: 2)")
     parser.add_argument("--json", metavar="FILE", help="put the runs into FILE; what it holds already stays and is shown too")
     parser.add_argument("--show", nargs="+", metavar="FILE", help="measure nothing: the table of what these files hold")
     options = parser.parse_args(words)
     options.repeat = options.repeat or (2 if options.quick else 5)
     options.programs = chosen(parser, options.programs, workloads.BY_NAME, QUICK_PROGRAMS if options.quick else None)
-    if options.peers is not None:
+    if options.before:
+        before = configurations.add_before(options.before)
+        options.configurations = chosen(parser, options.configurations, configurations.BY_NAME, [*BEFORE_CONFIGURATIONS, *before])
+    elif options.peers is not None:
         peers = [] if options.peers == "none" else chosen(parser, options.peers, configurations.BY_NAME, None)
         own = [name for name in STANDARD if name.startswith(("nothing", "memlog"))]
         wanted = {*own, *peers, *(configurations.BY_NAME[peer].baseline for peer in peers)}

@@ -92,6 +92,10 @@ WORKLOADS = [
         {"full": 16_000_000, "small": 2_000_000},
     ),
     Workload(
+        "maps", "mmap, a page touched, munmap; every 64th time a thread that ends at once", ["{out}/bench-maps", "{size}"],
+        {"full": 100_000, "small": 20_000},
+    ),
+    Workload(
         "sqlite3", "tables in memory, joins, sorting, text functions",
         ["sqlite3", ":memory:", ".param set :rounds {size}", ".read {queries}"],
         {"full": 1500, "small": 300}, real=True,
