@@ -19,8 +19,7 @@ struct kept {
     _Atomic uint32_t kind; /* + 1; 0: not written yet */
 };
 
-/* Of the constructor's time, and of a forked child that has no stream yet. Only the first find
- * room. */
+/* Of the constructor's time. Only the first find room. */
 static struct {
     _Atomic uint32_t count;
     struct kept list[KEPT_MAX];
@@ -68,11 +67,19 @@ enum place { PLACE_NOWHERE, PLACE_BEFORE, PLACE_NESTED, PLACE_STREAM };
 
 /* Where a record of this moment goes. `frame` is the hook's. */
 static enum place place_of(const struct ml_thread *thread, uintptr_t frame) {
-    if (!ml_process.connected || ml_process_state() == ML_GATE_FRESH) {
+    const enum ml_gate_state state = ml_process_state();
+    if (!ml_process.connected) {
         return PLACE_BEFORE;
     }
-    if (ml_process_state() != ML_GATE_RECORDING || (ml_process.filters & ML_FILTERS_CLOSED) != 0 ||
-        !is_own_thread(thread)) {
+    if ((ml_process.filters & ML_FILTERS_CLOSED) != 0) {
+        return PLACE_NOWHERE;
+    }
+    if (state == ML_GATE_FRESH) {
+        const bool may_begin =
+            (ml_process.filters & ML_FILTERS_NO_HOST) == 0 && thread->phase == ML_PHASE_NONE;
+        return may_begin ? PLACE_STREAM : PLACE_NOWHERE;
+    }
+    if (state != ML_GATE_RECORDING || !is_own_thread(thread)) {
         return PLACE_NOWHERE;
     }
     if (thread->phase == ML_PHASE_NONE || frame >= thread->hook_frame) {

@@ -1,8 +1,9 @@
 /* What the program maps, with the stack that did it. Room: client (private). Context: the hooks of
  * mmap and its like, on any thread, in signal handlers, before the constructor.
  *
- * One rule: a record lost here costs a mapping its owner and nothing else. So nothing here waits,
- * starts a forked child's stream, or counts as a loss.
+ * One rule: a record lost here costs a mapping its owner and nothing else, so none counts as a
+ * loss. A forked child's first mapping begins its stream, as its first allocation does, but only
+ * where that can succeed.
  *
  * What is mapped before the stream begins is kept in a small static list. */
 #ifndef MEMLOG_CLIENT_RECORDING_MAPPING_H

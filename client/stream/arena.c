@@ -87,6 +87,24 @@ static bool is_hopeless(uint64_t more_bytes) {
     return (times & (times - 1)) != 0;
 }
 
+static void tell_own(struct ml_staging_own *own, const struct ml_region *region) {
+    __atomic_store_n(&own->start, (uintptr_t)region->start, __ATOMIC_RELAXED);
+    __atomic_store_n(
+        &own->bytes,
+        atomic_load_explicit(&region->mapped_bytes, memory_order_relaxed),
+        __ATOMIC_RELAXED
+    );
+}
+
+/* Whoever sums up the process's memory is to know which is ours. */
+static void tell_all_own(void) {
+    if (ml_process.staging != NULL) { /* else it is on its way */
+        struct ml_staging_header *header = ml_process_staging_header();
+        tell_own(&header->own[0], &ml_process.memory.arena);
+        tell_own(&header->own[1], &ml_process.memory.nodes);
+    }
+}
+
 /* Map its first `wanted_bytes`. */
 static bool reach(struct ml_region *region, uint64_t wanted_bytes) {
     struct ml_memory *memory = &ml_process.memory;
@@ -106,6 +124,7 @@ static bool reach(struct ml_region *region, uint64_t wanted_bytes) {
         grown_bytes(&memory->arena) + grown_bytes(&memory->nodes) + grown_bytes(&memory->staging);
     if (is_share(grown + more, LIMIT_SHARE) && ml_region_reach(region, wanted_bytes)) {
         atomic_store_explicit(&memory->refused_bytes, 0, memory_order_relaxed);
+        tell_all_own();
         return true;
     }
     atomic_store_explicit(&memory->refused_bytes, more, memory_order_relaxed);
@@ -152,6 +171,7 @@ void ml_arena_begin(void) {
     memos->blocks = start;
     memos->blocks_max = ML_MEMO_POOL_BLOCKS;
     memos->take = take_memo_blocks;
+    tell_all_own();
 }
 
 bool ml_arena_node(uint32_t id) {

@@ -50,7 +50,7 @@
 #define ML_SAMPLING_MAX_BYTES (UINT64_C(1) << 32)
 
 enum {
-    ML_STAGING_VERSION = 2,
+    ML_STAGING_VERSION = 3,
     ML_STAGING_HEADER_BYTES = 4096,
     ML_STAGING_LANE_BYTES = 64,
     ML_STAGING_LANES_OFFSET = ML_STAGING_HEADER_BYTES,
@@ -64,6 +64,7 @@ enum {
     ML_PROFILE_SHIFT =
         32, /* of chunk numbers, which have 48 bits: 2^32 chunks a lane and profile */
     ML_PAST_FILE_BYTES = 64, /* longer names are cut */
+    ML_STAGING_OWN = 2,
     ML_STAGING_SLACK_NS =
         20000 /* a store buffer drains in well under 1 us; interrupts drain it too */
 };
@@ -90,6 +91,11 @@ struct ml_staging_header {
                                  unrecorded, which the report does not know */
     char past_file[ML_PAST_FILE_BYTES]; /* of the first object with ML_PAST_CALLS; any bytes, ended
                                            by a 0 */
+    /* Memory of the client's own in the process, beside the memfds; relaxed. */
+    struct ml_staging_own {
+        uint64_t start;
+        uint64_t bytes; /* grows */
+    } own[ML_STAGING_OWN];
 };
 
 /* Of `past`. */

@@ -92,17 +92,11 @@ START_TEST(each_call_and_what_came_of_it_is_recorded) {
 }
 END_TEST
 
-START_TEST(what_a_child_maps_before_its_stream_begins_is_kept) {
+START_TEST(a_childs_first_mapping_begins_its_stream) {
     size_t at = 0;
     run();
     const struct captured_process *child = &capture.processes[1];
-    const struct ml_event_mapping *mapping = next_of(child, &at);
-    ck_assert_ptr_nonnull(mapping);
-    ck_assert_uint_eq(mapping->kind, ML_MAPPING_MAP);
-    ck_assert_uint_eq(mapping->address, PLACE_CHILD);
-    ck_assert_uint_eq(mapping->length_bytes, UINT64_C(3) * PAGE);
-    ck_assert_uint_eq(mapping->flags, ML_MAPPING_EARLY);
-    ck_assert_uint_eq(mapping->node, 0);
+    is_next(child, &at, ML_MAPPING_MAP, PLACE_CHILD, 3);
     is_next(child, &at, ML_MAPPING_UNMAP, PLACE_CHILD, 1);
     ck_assert_ptr_null(next_of(child, &at));
     capture_free(&capture);
@@ -112,6 +106,6 @@ END_TEST
 int main(void) {
     TCase *tcase = tcase_create("mapping");
     tcase_add_test(tcase, each_call_and_what_came_of_it_is_recorded);
-    tcase_add_test(tcase, what_a_child_maps_before_its_stream_begins_is_kept);
+    tcase_add_test(tcase, a_childs_first_mapping_begins_its_stream);
     return run_suite("mapping", tcase);
 }
