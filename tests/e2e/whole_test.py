@@ -1,6 +1,7 @@
 """The first lines of a report and of a run's end: all private memory of a tree, and what it is made of. They add up as they are printed."""
-import pathlib
+import contextlib
 import re
+import sqlite3
 import subprocess
 import unittest
 
@@ -103,6 +104,24 @@ class Whole(harness.Case):
         text = self.say("report", str(self.dump("manual")))
         self.assertNotIn("heap", self.sums(text)[0][3])
         self.assertIn("sampled: which part of it is heap is not known", text)
+
+    def test_a_database_has_mappings_and_components_with_the_kernels_sums(self):
+        process = self.start("20")
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.say("dump")
+        process.communicate(b"\n", harness.TIMEOUT)
+        memory = self.report(self.dump("manual"))["processes"][0]["memory"]
+        self.say("convert", "--to=sqlite", "-o", str(self.folder / "heap.db"), str(self.dump("manual")))
+        with contextlib.closing(sqlite3.connect(self.folder / "heap.db")) as database:
+            (regions,) = database.execute("SELECT 1024 * sum(private_clean_resident_kb + private_dirty_kb),"
+                                          " 1024 * sum(shared_clean_resident_kb + shared_dirty_resident_kb),"
+                                          " 1024 * sum(proportional_resident_kb), 1024 * sum(swap_kb) FROM profiler_smaps")
+            figures = ("private_bytes", "shared_bytes", "proportional_bytes", "swapped_bytes")
+            self.assertEqual(regions, tuple(memory[figure] for figure in figures))
+            rows = dict(database.execute("SELECT component, private_bytes FROM memlog_component"))
+            self.assertEqual(rows, {one["name"]: one["private_bytes"] for one in memory["components"]})
+            ((name, flags),) = database.execute("SELECT path_trimmed, protection_flags FROM profiler_smaps WHERE path = '[stack]'")
+            self.assertEqual((name, flags & 7), ("[stack]", 6))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ipc/wire/event.h"
+#include "tools/analyzer/formats/sqlite_memory.h"
 #include "tools/analyzer/formats/units.h"
 
 /* tools/analyzer/formats/sqlite_schema.sql */
@@ -383,6 +384,18 @@ static void put_unrecorded(struct writer *writer) {
     sqlite3_finalize(into);
 }
 
+static void put_memory(struct writer *writer) {
+    const size_t count = writer->profile->processes_count + writer->profile->others_count;
+    struct ml_sqlite_memory memory;
+
+    ml_sqlite_memory_open(&memory, writer->database);
+    for (size_t i = 0; memory.code == SQLITE_OK && i < count; i++) {
+        ml_sqlite_memory_put(&memory, i + 1, process_at(writer->profile, i));
+    }
+    ml_sqlite_memory_close(&memory);
+    check(writer, memory.code);
+}
+
 static void run(struct writer *writer, const char *sql) {
     check(writer, sqlite3_exec(writer->database, sql, NULL, NULL, NULL));
 }
@@ -405,6 +418,7 @@ enum ml_status ml_sqlite_file_write(const struct ml_stacks *stacks, FILE *out) {
         put_stacks(&writer);
         put_own(&writer);
         put_unrecorded(&writer);
+        put_memory(&writer);
     }
     run(&writer, "COMMIT");
     if (writer.status == ML_OK) {

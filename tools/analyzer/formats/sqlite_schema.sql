@@ -60,6 +60,28 @@ CREATE TABLE heap_profile_allocation(
     size INTEGER NOT NULL
 );
 
+-- Mappings as the kernel told them: of the dump, or of an ended process's largest reading. Sums
+-- are smaps' totals.
+CREATE TABLE profiler_smaps(
+    id INTEGER PRIMARY KEY,
+    upid INTEGER NOT NULL REFERENCES process(id),
+    ts INTEGER NOT NULL, -- when they were read
+    path TEXT NOT NULL,
+    path_trimmed TEXT NOT NULL, -- without " (deleted)"
+    is_deleted INTEGER NOT NULL,
+    size_kb INTEGER NOT NULL,
+    private_dirty_kb INTEGER NOT NULL,
+    swap_kb INTEGER NOT NULL,
+    start_address INTEGER NOT NULL,
+    protection_flags INTEGER NOT NULL, -- execute 1, write 2, read 4, shared 128
+    private_clean_resident_kb INTEGER NOT NULL,
+    shared_dirty_resident_kb INTEGER NOT NULL,
+    shared_clean_resident_kb INTEGER NOT NULL,
+    proportional_resident_kb INTEGER NOT NULL,
+    rss_kb INTEGER NOT NULL,
+    anonymous_kb INTEGER NOT NULL
+);
+
 -- Our own.
 
 CREATE TABLE memlog_dump(
@@ -107,6 +129,19 @@ CREATE TABLE memlog_unrecorded(
     resident_bytes INTEGER, -- read with it
     processes INTEGER NOT NULL -- as in memlog_process
 );
+
+-- What the memory of a process is made of, in the words of memlog report. The sums are those of
+-- profiler_smaps.
+CREATE TABLE memlog_component(
+    upid INTEGER NOT NULL REFERENCES process(id),
+    ts INTEGER NOT NULL, -- when its mappings were read
+    component TEXT NOT NULL,
+    private_bytes INTEGER NOT NULL,
+    shared_bytes INTEGER NOT NULL,
+    proportional_bytes INTEGER NOT NULL,
+    swapped_bytes INTEGER NOT NULL,
+    PRIMARY KEY (upid, component)
+) WITHOUT ROWID;
 
 CREATE TABLE memlog_stack(
     upid INTEGER NOT NULL REFERENCES process(id),
