@@ -24,6 +24,9 @@ enum ml_overrun { ML_OVERRUN_BLOCK = 0, ML_OVERRUN_SAMPLE = 1 };
 
 enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SANDBOX_COUNT };
 
+/* How a process's mappings are read. */
+enum ml_whole_mode { ML_WHOLE_RUN = 0, ML_WHOLE_OFF, ML_WHOLE_MODE_COUNT };
+
 /* How many ended processes keep a profile of their own in a report. That is more than anybody
  * reads, and takes tens of MiB in the service: a compiler's profile has 50 to 500 KiB. */
 enum { ML_KEEP_PROCESSES_DEFAULT = 1000 };
@@ -56,6 +59,7 @@ struct ml_options {
     bool keep_small_allocations;
     enum ml_overrun overrun;
     enum ml_sandbox sandbox;
+    enum ml_whole_mode whole;
     uint64_t buffer_bytes;         /* staging of a thread; 0: the default */
     uint32_t staging_slots;        /* the same in slots of 4 KiB */
     uint32_t unwind_check;         /* 0: none */
@@ -82,6 +86,9 @@ struct ml_options {
 
 /* "auto", "strict", "none"; NULL behind the last. */
 extern const char *const ml_sandbox_names[ML_SANDBOX_COUNT + 1];
+
+/* The values of --whole; NULL behind the last. */
+extern const char *const ml_whole_mode_names[ML_WHOLE_MODE_COUNT + 1];
 
 /* The values of --upload-names; NULL behind the last. */
 extern const char *const ml_upload_names[];

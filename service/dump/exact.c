@@ -115,6 +115,7 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
         .list_blind_ns = order->list_blind_ns,
         .list_missed = order->list_missed,
         .lost_forks = order->lost_forks,
+        .whole = ml_dump_text(&order->whole),
     };
     ml_trace_TracePacket head;
 
@@ -150,6 +151,33 @@ static ml_trace_MemlogAccounting accounting_of(const struct ml_accounting *accou
         .longest_wait_ns = accounting->longest_wait_ns,
         .stream_bytes = accounting->stream_bytes,
     };
+}
+
+static void
+put_status(ml_trace_MemlogProcess *head, const struct memlog_service_memory_status *status) {
+    enum { KIB = 1024 };
+
+    head->status_was_read = status->known;
+    head->status_anonymous_bytes = status->anonymous_kb * KIB;
+    head->status_file_bytes = status->file_kb * KIB;
+    head->status_shared_bytes = status->shared_kb * KIB;
+    head->status_swapped_bytes = status->swap_kb * KIB;
+    head->page_tables_bytes = status->page_tables_kb * KIB;
+    head->kernel_stacks_bytes = status->kernel_stacks_kb * KIB;
+}
+
+static void put_view(ml_trace_MemlogProcess *head, const struct ml_host_view *view) {
+    const struct memlog_service_process_view *seen = &view->message->view;
+
+    head->regions_count = seen->regions.count;
+    head->regions_boottime_ns = seen->boottime_ns;
+    head->heap_was_laid = view->overlay.heaps != NULL;
+    head->heap_is_estimated = view->overlay.is_estimated;
+    head->heap_elsewhere_bytes = view->overlay.elsewhere_bytes;
+    head->is_unreadable = seen->unreadable;
+    head->memory_trouble = ml_dump_text(&seen->trouble);
+    head->memory_held_ns = seen->held_ns;
+    put_status(head, &seen->status);
 }
 
 static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
@@ -207,12 +235,7 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .cells_were_laid = process->cells_were_laid,
     };
     if (process->view != NULL) {
-        const struct ml_overlay *overlay = &process->view->overlay;
-        head.regions_count = process->view->message->view.regions.count;
-        head.regions_boottime_ns = process->view->message->view.boottime_ns;
-        head.heap_was_laid = overlay->heaps != NULL;
-        head.heap_is_estimated = overlay->is_estimated;
-        head.heap_elsewhere_bytes = overlay->elsewhere_bytes;
+        put_view(&head, process->view);
     }
     for (uint32_t i = 0; i < process->sampling.count; i++) {
         head.sampling_ticks[i] = process->sampling.changes[i].ticks;
@@ -260,7 +283,9 @@ send_unrecorded(struct ml_dump_packet *packet, const struct memlog_service_unrec
         .not_recorded = true,
         .not_recorded_reason = ml_dump_text(&one->reason),
         .idle = one->idle,
+        .is_unreadable = one->unreadable,
     };
+    put_status(&head, &one->status);
     send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
 }
 

@@ -179,7 +179,17 @@ static const struct memlog_service_show_process_request show_process = {
         .ticks = 11,
         .threads = {threads, 2},
         .regions = {regions, 2},
-        .pages = {pages, 2}}};
+        .pages = {pages, 2},
+        .status =
+            {.known = true,
+             .anonymous_kb = 20,
+             .file_kb = 1,
+             .shared_kb = 2,
+             .swap_kb = 4,
+             .page_tables_kb = 48,
+             .kernel_stacks_kb = 32},
+        .held_ns = 3000000,
+        .trouble = TEXT("strace (7) traces it")}};
 static const struct memlog_host_ps_request ps = {.version = 1};
 static const struct memlog_host_dump_request host_dump = {
     .version = 2, .pids = {ids, 3}, .role = TEXT("renderer"), .reason = TEXT("before the leak")};

@@ -136,6 +136,7 @@ void ml_dump_order_init(
           MEMLOG_SERVICE_DUMP_ORDER_PROGRAM_LIMIT
       ),
       .lost_forks = engine->lost_forks,
+      .whole = ml_string_of(ml_whole_mode_names[engine->options->whole]),
       .has_trigger = job->trigger.decision.dump,
       .trigger = job->trigger.decision};
     out_order->trigger.reason = ml_string_of(job->trigger.reason);

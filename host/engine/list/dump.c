@@ -54,6 +54,8 @@ static void put_one(struct order *order, const struct ml_unrecorded *one) {
         .command_line = line_of(&one->line),
         .executable = ml_string_of(one->executable != NULL ? one->executable : ""),
         .reason = ml_string_of(one->reason),
+        .status = ml_service_link_status(&one->status),
+        .unreadable = one->is_unreadable,
     };
 }
 
@@ -82,6 +84,8 @@ static void put_member(struct order *order, const struct ml_member *member) {
         .command_line = line_of(&member->line),
         .executable = ml_string_of(member->executable),
         .reason = ml_string_of(reason),
+        .status = ml_service_link_status(&member->status),
+        .unreadable = member->is_unreadable,
     };
 }
 

@@ -157,6 +157,11 @@ void ml_list_walk(struct ml_engine *engine) {
 }
 
 static void look_at_memory(struct ml_unrecorded *one) {
+    const struct ml_memory_status status = ml_memory_status_read(one->pid);
+    if (status.is_known) {
+        one->status = status;
+        one->is_unreadable = !ml_memory_may_be_read(one->pid);
+    }
     uint64_t footprint = 0;
     uint64_t resident = 0;
     ml_process_footprint(one->pid, &footprint, &resident);

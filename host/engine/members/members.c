@@ -84,10 +84,12 @@ enum { VIEW_FROM_LOOK = 2, VIEW_EACH_LOOK = 12 };
 
 void ml_member_show(struct ml_engine *engine, struct ml_member *member) {
     struct ml_process_view view;
-    if (member->state != ML_MEMBER_RUNNING || !ml_recording_in_service(member->recording)) {
+    if (engine->options->whole == ML_WHOLE_OFF || member->state != ML_MEMBER_RUNNING ||
+        !ml_recording_in_service(member->recording)) {
         return;
     }
     view.seen = ml_clock_timestamp(engine->clock);
+    view.status = ml_memory_status_read(member->pid);
     ml_process_threads_init(&view.threads, member->pid);
     ml_memory_regions_init(&view.regions, member->pid);
     ml_memory_pages_init(&view.pages, member->pid, &view.regions);
@@ -124,6 +126,15 @@ static void stop_forbidden(struct ml_engine *engine, struct ml_member *member) {
     }
 }
 
+/* Of one that has a profile the view tells. */
+static void look_at_status(struct ml_member *member) {
+    const struct ml_memory_status status = ml_memory_status_read(member->pid);
+    if (status.is_known) {
+        member->status = status;
+        member->is_unreadable = !ml_memory_may_be_read(member->pid);
+    }
+}
+
 void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
     if (member->state != ML_MEMBER_RUNNING) {
         return;
@@ -133,6 +144,9 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
     }
     const bool is_another = look_at_identity(engine, member);
     bool changed = is_another;
+    if (member->looks >= LOOK_AT_MEMORY_FROM && !ml_recording_in_service(member->recording)) {
+        look_at_status(member);
+    }
     if (member->looks >= LOOK_AT_MEMORY_FROM) {
         uint64_t footprint = 0;
         uint64_t resident = 0;

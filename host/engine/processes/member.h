@@ -14,6 +14,7 @@
 #include <ev.h>
 
 #include "host/engine/processes/recording.h"
+#include "host/memory/status.h"
 #include "host/policy/command_line.h"
 #include "host/policy/role.h"
 #include "host/process/info.h"
@@ -145,6 +146,8 @@ struct ml_member {
     uint64_t footprint_ticks;        /* when; 0: never */
     uint64_t footprint_dumped_bytes; /* at the last dump that it triggered; 0: none */
     uint64_t resident_bytes;
+    struct ml_memory_status status; /* as last read, while it has no profile */
+    bool is_unreadable;             /* its mappings may not be read */
     struct ml_member_allocator
         allocator;       /* as its constructor found it; a forked child's parent's */
     uint32_t libc_files; /* mapped files of a libc; 0: not read yet */

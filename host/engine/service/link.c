@@ -314,6 +314,23 @@ static struct memlog_service_memory_region region_of(const struct ml_memory_regi
     };
 }
 
+/* The regions would be told if they could be read: every process has some. */
+static bool is_unreadable(const struct ml_process_view *view) {
+    return view->regions.count == 0 && view->status.is_known;
+}
+
+struct memlog_service_memory_status ml_service_link_status(const struct ml_memory_status *status) {
+    return (struct memlog_service_memory_status){
+        .known = status->is_known,
+        .anonymous_kb = status->anonymous_kb,
+        .file_kb = status->file_kb,
+        .shared_kb = status->shared_kb,
+        .swap_kb = status->swap_kb,
+        .page_tables_kb = status->page_tables_kb,
+        .kernel_stacks_kb = status->kernel_stacks_kb,
+    };
+}
+
 void ml_service_link_show(
     struct ml_service_link *link, const struct ml_member *member, const struct ml_process_view *view
 ) {
@@ -348,6 +365,9 @@ void ml_service_link_show(
             .threads = {.items = threads, .count = view->threads.count},
             .regions = {.items = regions, .count = view->regions.count},
             .pages = {.items = pages, .count = view->pages.count},
+            .status = ml_service_link_status(&view->status),
+            .unreadable = is_unreadable(view),
+            .trouble = ml_string_of(is_unreadable(view) ? ML_MEMORY_UNREADABLE : ""),
         }};
     ml_service_link_sent(
         link, memlog_service_show_process(ml_channel_port(link->channel), &request)

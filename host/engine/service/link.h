@@ -14,6 +14,7 @@
 #include "host/engine/processes/member.h"
 #include "host/memory/pages.h"
 #include "host/memory/regions.h"
+#include "host/memory/status.h"
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
 #include "host/process/threads.h"
@@ -92,7 +93,11 @@ struct ml_process_view {
     struct ml_process_threads threads;
     struct ml_memory_regions regions;
     struct ml_memory_pages pages;
+    struct ml_memory_status status;
 };
+
+/* As the contract has it. */
+struct memlog_service_memory_status ml_service_link_status(const struct ml_memory_status *status);
 
 void ml_service_link_show(
     struct ml_service_link *link, const struct ml_member *member, const struct ml_process_view *view

@@ -41,6 +41,7 @@ START_TEST(defaults_are_those_of_the_interface) {
     ck_assert_uint_eq(options.sampling_bytes, 1);
     ck_assert_int_eq(options.overrun, ML_OVERRUN_BLOCK);
     ck_assert_int_eq(options.sandbox, ML_SANDBOX_AUTO);
+    ck_assert_int_eq(options.whole, ML_WHOLE_RUN);
     ck_assert_uint_eq(options.staging_slots, 1);
     ck_assert_uint_eq(options.keep_processes, 1000);
     ck_assert_ptr_null(options.output);
@@ -91,7 +92,7 @@ START_TEST(reads_every_option_of_the_main_job) {
               "--memlog-role=gpu=^x --only=a "
               "--never=b --unwind-check=100 "
               "--end-with-root --output=dir --dump-interval=10 --dump-signal=USR2 --no-page "
-              "--sandbox=strict -q -- prog -q"),
+              "--sandbox=strict --whole=off -q -- prog -q"),
         ML_OK
     );
     ck_assert_int_eq(options.mode, ML_MODE_MINIMAL);
@@ -111,6 +112,7 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert_uint_eq(options.dump_interval_s, 10);
     ck_assert_int_eq(options.dump_signal, SIGUSR2);
     ck_assert_int_eq(options.sandbox, ML_SANDBOX_STRICT);
+    ck_assert_int_eq(options.whole, ML_WHOLE_OFF);
     ck_assert(options.quiet);
     ck_assert_str_eq(options.program[0], "prog");
     ck_assert_str_eq(options.program[1], "-q");

@@ -62,6 +62,7 @@ void ml_profile_restart(struct ml_profile *profile) {
         .uncovered = {.bytes = ""},
         .service_trouble = {.bytes = ""},
         .list_source = {.bytes = ""},
+        .whole = {.bytes = ""},
         .trigger = {.reason = {.bytes = ""}},
         .symbols = profile->symbols,
         .deobfuscation = profile->deobfuscation,

@@ -141,6 +141,17 @@ struct ml_profile_accounting {
     uint64_t stream_bytes; /* of all records received */
 };
 
+/* What the kernel told of a process's memory as a whole; ipc/trace/trace.proto, MemlogProcess. All
+ * 0: not in the dump. */
+struct ml_profile_status {
+    bool was_read;
+    bool is_unreadable; /* its mappings may not be read: this is all that is known */
+    uint64_t anonymous_bytes, file_bytes, shared_bytes; /* resident, by kind */
+    uint64_t swapped_bytes;
+    uint64_t page_tables_bytes, kernel_stacks_bytes; /* beside its mappings */
+    uint64_t held_ns; /* it was stopped while its mappings were read; 0: it ran */
+};
+
 enum { ML_PROFILE_SAMPLING_MAX = 64 };
 
 enum ml_profile_recording {
@@ -203,6 +214,8 @@ struct ml_profile_process {
     bool heap_is_estimated;        /* the resident pages of some region are not known */
     bool cells_were_laid;          /* the cells' figures of it are known */
     uint64_t heap_elsewhere_bytes; /* of live blocks in no region */
+    struct ml_profile_status status;
+    struct ml_profile_text memory_trouble; /* why its mappings are not of one moment, or unread */
     struct ml_profile_region_holding *holdings; /* by region; none in older dumps */
     size_t holdings_count, holdings_capacity, holdings_expected;
     struct ml_profile_text *strings;
@@ -301,6 +314,7 @@ struct ml_profile {
     struct ml_profile_text uncovered; /* whose memory was not recorded, and why; empty: none */
     struct ml_profile_text service_trouble; /* its measures when memory ran short; empty: none */
     struct ml_profile_text list_source; /* how the host knew of the processes; empty: not said */
+    struct ml_profile_text whole; /* how mappings were read: run, stop, off; empty: not said */
     uint64_t list_blind_ns, list_missed;
     uint64_t lost_forks; /* forked children of recorded processes whose events are missing */
     struct ml_profile_process *processes;

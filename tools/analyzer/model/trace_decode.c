@@ -95,6 +95,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
         .service_trouble = ML_TEXT_INTO(&profile->arena, &profile->service_trouble),
         .trigger.reason = ML_TEXT_INTO(&profile->arena, &profile->trigger.reason),
         .list_source = ML_TEXT_INTO(&profile->arena, &profile->list_source),
+        .whole = ML_TEXT_INTO(&profile->arena, &profile->whole),
     };
 
     if (profile->has_run) {
@@ -210,6 +211,17 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->heap_is_estimated = head->heap_is_estimated;
     process->cells_were_laid = head->cells_were_laid;
     process->heap_elsewhere_bytes = head->heap_elsewhere_bytes;
+    process->status = (struct ml_profile_status){
+        .was_read = head->status_was_read,
+        .is_unreadable = head->is_unreadable,
+        .anonymous_bytes = head->status_anonymous_bytes,
+        .file_bytes = head->status_file_bytes,
+        .shared_bytes = head->status_shared_bytes,
+        .swapped_bytes = head->status_swapped_bytes,
+        .page_tables_bytes = head->page_tables_bytes,
+        .kernel_stacks_bytes = head->kernel_stacks_bytes,
+        .held_ns = head->memory_held_ns,
+    };
     process->strings_expected = head->strings_count;
     process->nodes_expected = head->nodes_count;
     process->cells_expected = head->cells_count;
@@ -232,10 +244,12 @@ static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istrea
         .exe_path = {.bytes = ""},
         .not_recorded_reason = {.bytes = ""},
         .allocator = {.bytes = ""},
-        .unseen = {.bytes = ""}};
+        .unseen = {.bytes = ""},
+        .memory_trouble = {.bytes = ""}};
     ml_trace_MemlogProcess head = {
         .allocator = ML_TEXT_INTO(&profile->arena, &process.allocator),
         .unseen = ML_TEXT_INTO(&profile->arena, &process.unseen),
+        .memory_trouble = ML_TEXT_INTO(&profile->arena, &process.memory_trouble),
         .trouble = ML_TEXT_INTO(&profile->arena, &process.trouble),
         .name = ML_TEXT_INTO(&profile->arena, &process.name),
         .exe_path = ML_TEXT_INTO(&profile->arena, &process.exe_path),

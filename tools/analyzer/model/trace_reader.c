@@ -193,6 +193,7 @@ enum ml_status ml_trace_read(FILE *file, uint32_t number, struct ml_profile *out
     out_profile->sandbox_missing.bytes = "";
     out_profile->uncovered.bytes = "";
     out_profile->service_trouble.bytes = "";
+    out_profile->whole.bytes = "";
     status = read_packets(file, &decoder, &buffer, &whole_packets);
     is_cut_at_start = whole_packets == 0 && out_profile->truncated && !out_profile->damaged &&
                       buffer.count > 0 && buffer.bytes[0] == FIRST_FIELD_BYTE;

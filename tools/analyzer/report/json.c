@@ -205,6 +205,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     ml_json_string_member(json, "uncovered", ml_profile_uncovered(profile, uncovered));
     ml_json_bool_member(json, "truncated", profile->truncated);
     ml_json_bool_member(json, "damaged", profile->damaged);
+    text_member(json, "whole", profile->whole);
     text_member(json, "sandbox_missing", profile->sandbox_missing);
     text_member(json, "service_trouble", profile->service_trouble);
     put_list(json, profile);
@@ -248,6 +249,28 @@ static void put_memory(
         ml_json_close(json, '}');
     }
     ml_json_close(json, ']');
+    ml_json_close(json, '}');
+}
+
+/* null: the dump does not have it. */
+static void put_status(struct ml_json *json, const struct ml_profile_process *process) {
+    const struct ml_profile_status *status = &process->status;
+
+    if (!status->was_read) {
+        ml_json_key(json, "memory_status");
+        ml_json_null(json);
+        return;
+    }
+    ml_json_open_member(json, "memory_status", '{');
+    ml_json_bool_member(json, "unreadable", status->is_unreadable);
+    ml_json_number_member(json, "anonymous_bytes", status->anonymous_bytes);
+    ml_json_number_member(json, "file_bytes", status->file_bytes);
+    ml_json_number_member(json, "shared_bytes", status->shared_bytes);
+    ml_json_number_member(json, "swapped_bytes", status->swapped_bytes);
+    ml_json_number_member(json, "page_tables_bytes", status->page_tables_bytes);
+    ml_json_number_member(json, "kernel_stacks_bytes", status->kernel_stacks_bytes);
+    ml_json_number_member(json, "held_ns", status->held_ns);
+    text_member(json, "trouble", process->memory_trouble);
     ml_json_close(json, '}');
 }
 
@@ -316,6 +339,7 @@ static void put_process_head(
     ml_json_number_member(json, "resident_bytes", process->resident_bytes);
     put_coverage(json, process);
     put_memory(json, profile, process);
+    put_status(json, process);
     ml_json_key(json, "exit_code");
     ml_json_integer(json, process->exit_code);
     ml_json_number_member(json, "signal", process->signal);

@@ -61,7 +61,8 @@ add_running(struct ml_whole *whole, const struct ml_profile_process *processes, 
 }
 
 void ml_whole_of_running(const struct ml_profile *profile, struct ml_whole *out) {
-    *out = (struct ml_whole){0};
+    *out = (struct ml_whole
+    ){.is_off = profile->whole.count_bytes > 0 && strcmp(profile->whole.bytes, "off") == 0};
     add_running(out, profile->processes, profile->processes_count);
     add_running(out, profile->others, profile->others_count);
 }
@@ -78,8 +79,9 @@ ml_whole_text(const struct ml_whole *whole, size_t columns, char out_text[ML_WHO
         snprintf(
             out_text,
             ML_WHOLE_TEXT_BYTES,
-            "%s, its parts were not read",
-            ml_units_size(whole->unread_bytes).text
+            "%s, its parts were not read%s",
+            ml_units_size(whole->unread_bytes).text,
+            whole->is_off ? " (--whole=off)" : ""
         );
         return out_text;
     }

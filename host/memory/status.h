@@ -1,0 +1,33 @@
+/* What the kernel tells of a process's memory as a whole. Room: host. Context: any; reads /proc
+ * only.
+ *
+ * One rule: it is readable where mappings are not: of other users' processes, and of those that
+ * have made themselves undumpable. */
+#ifndef MEMLOG_HOST_MEMORY_STATUS_H
+#define MEMLOG_HOST_MEMORY_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Units: KiB. */
+struct ml_memory_status {
+    bool is_known; /* false: the process is gone, or has no memory left */
+    uint64_t anonymous_kb, file_kb, shared_kb; /* resident, by kind */
+    uint64_t swap_kb;
+    uint64_t page_tables_kb, kernel_stacks_kb; /* beside its mappings */
+    int tracer_pid;                            /* 0: nobody traces it */
+};
+
+/* Why a process has no mappings in a dump. */
+#define ML_MEMORY_UNREADABLE "unreadable: only its user, or root, may read its mappings"
+
+struct ml_memory_status ml_memory_status_read(pid_t pid);
+
+/* The same from the text of /proc/PID/status. */
+struct ml_memory_status ml_memory_status_parse(const char *text);
+
+/* Whether its mappings may be read. True also when it is gone. */
+bool ml_memory_may_be_read(pid_t pid);
+
+#endif
