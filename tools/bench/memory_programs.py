@@ -162,7 +162,7 @@ def until(answers, seconds=60):
     while time.monotonic() < deadline:
         if answers():
             return True
-        time.sleep(0.05)
+        time.sleep(0.02)
     return False
 
 
@@ -258,7 +258,7 @@ class Moment:
         words = [word.replace("{folder}", str(folder)) for word in program.words]
         self.environment = {**os.environ, **program.environment, "XDG_RUNTIME_DIR": str(folder / "run"), "HOME": str(folder)}
         self.process = subprocess.Popen(
-            [str(memlog), "run", "-q", "--no-page", "-o", str(folder / "dumps"), "--", *words], cwd=folder, env=self.environment,
+            [str(memlog), "run", "-q", "--no-page", "--dump-signal=USR2", "-o", str(folder / "dumps"), "--", *words], cwd=folder, env=self.environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(folder / "stderr", "wb"), start_new_session=True)
 
     def beside(self, *words):

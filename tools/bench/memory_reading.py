@@ -44,14 +44,19 @@ def ask(moment, memlog, *words):
 
 
 def read(moment, memlog, stops=True, keep=None):
-    """(the report's running processes, pid -> private bytes by smaps, seconds that the dump took)."""
+    """(the report's running processes, pid -> private bytes by smaps before and after the dump, seconds that the dump took). A page of a
+    file is shared as soon as any other process of the machine maps it."""
     if stops:
         stop(moment)
     smaps = {pid: smaps_of(pid) for pid in moment.members()}
     begun = time.monotonic()
-    ask(moment, memlog, "dump")
+    # By a signal: a process that asked would map libraries meanwhile, whose pages the program had for itself.
+    memory_programs.with_signal(moment.process.pid, signal.SIGUSR2)
+    if not memory_programs.until(lambda: list((moment.folder / "dumps").glob("*.signal.pftrace"))):
+        raise RuntimeError("no dump within a minute")
     took = time.monotonic() - begun
-    (dump,) = (moment.folder / "dumps").glob("*.manual.pftrace")
+    after = {pid: smaps_of(pid) for pid in smaps}
+    (dump,) = (moment.folder / "dumps").glob("*.signal.pftrace")
     if keep:
         folder = keep / re.sub(r"\W+", "-", moment.program.name)
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,4 +66,4 @@ def read(moment, memlog, stops=True, keep=None):
                 (folder / f"{pid}.smaps").write_text(found[1])
     processes = json.loads(ask(moment, memlog, "report", "--json", "--limit=1", str(dump)))["processes"]
     running = [entry for entry in processes if entry["state"] == "running"]
-    return running, {pid: found[0] for pid, found in smaps.items() if found}, took
+    return running, {pid: (found[0], after[pid][0]) for pid, found in smaps.items() if found and after[pid]}, took
