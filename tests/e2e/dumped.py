@@ -78,6 +78,10 @@ REGION = {
     12: "private_dirty_kb", 13: "shared_clean_kb", 14: "shared_dirty_kb", 15: "anonymous_kb", 16: "swap_kb", 17: "heap_blocks",
     19: "heap_private_bytes", 20: "heap_shared_bytes", 21: "heap_pages_private_bytes", 22: "heap_pages_shared_bytes",
 }
+NODE = {2: "id", 3: "parent", 4: "frame", 5: "module", 6: "address", 7: "string"}
+NODE_DELTAS = (2, 3, 5, 6)
+# Of live blocks, by stack: of their bytes what is resident, whole pages that it alone holds, its share of what pages hold beyond blocks.
+CELL = {2: "node", 6: "live_bytes", 23: "resident_private_bytes", 24: "resident_shared_bytes", 25: "alone_bytes", 26: "waste_bytes"}
 HOLDING = {2: "region", 3: "kind", 4: "node", 5: "string", 6: "mapped_bytes", 7: "private_bytes", 8: "shared_bytes"}
 
 
@@ -87,18 +91,53 @@ def region_of(data):
     return row | {"name": (found[7] or [b""])[-1].decode(errors="replace")}
 
 
+def module_of(data):
+    found = message(data)
+    bias = signed((found[4] or [0])[-1])
+    return {"id": found[1][0], "start": (found[2] or [0])[-1], "end": (found[3] or [0])[-1], "bias": bias, "path": (found[6] or [b""])[-1].decode(errors="replace")}
+
+
+class Process:
+    """What a dump has of one process, row by row."""
+
+    def __init__(self):
+        self.path = ""
+        self.regions, self.holdings, self.strings, self.cells = [], [], [], []
+        self.nodes, self.modules = {}, {}
+
+    def add(self, table):
+        self.modules |= {module["id"]: module for module in map(module_of, table[3])}
+        self.strings += [text.decode(errors="replace") for text in table[4]]
+        for piece in table[5]:
+            self.nodes |= {node["id"]: node for node in columns(piece, NODE, NODE_DELTAS)}
+        for piece in table[6]:
+            self.cells += columns(piece, CELL, deltas=(2,))
+        self.regions += [region_of(one) for one in table[7]]
+        for piece in table[8]:
+            self.holdings += columns(piece, HOLDING, deltas=(2, 4))
+
+    def frames(self, node):
+        """(the path of its file, an address in that file) of each frame of code, innermost first. The program's own path is not told."""
+        found = []
+        while node:
+            row = self.nodes[node]
+            if row["module"]:
+                module = self.modules[row["module"]]
+                found.append((module["path"] or self.path, row["address"] - module["bias"]))
+            node = row["parent"]
+        return found
+
+
 def processes(dump):
-    """pid -> {"regions", "holdings"} of the processes of a dump that still run; of one pid the last."""
-    by_id, pids = {}, {}
+    """pid -> what the dump has of it; of one pid the last."""
+    by_id, pids = collections.defaultdict(Process), {}
     for number, packet in fields(pathlib.Path(dump).read_bytes()):
         for ours in message(packet)[OURS] if number == 1 else ():
             told = message(ours)
             kind, body = told[2][0], message(told[3][0])
             if kind == PROCESS:
                 pids[body[3][0]] = body[1][0]
+                by_id[body[1][0]].path = (body[14] or [b""])[-1].decode(errors="replace")
             elif kind == TABLE:
-                entry = by_id.setdefault(body[1][0], {"regions": [], "holdings": []})
-                entry["regions"] += [region_of(one) for one in body[7]]
-                for piece in body[8]:
-                    entry["holdings"] += columns(piece, HOLDING, deltas=(2, 4))
-    return {pid: by_id.get(number, {"regions": [], "holdings": []}) for pid, number in pids.items()}
+                by_id[body[1][0]].add(body)
+    return {pid: by_id[number] for pid, number in pids.items()}

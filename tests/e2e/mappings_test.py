@@ -23,6 +23,7 @@ CASES = {
         "huge_pages", "not_needed", "freed", "reserved", "protected", "named", "locked", "populated", "grows_down",
     ),
     "stacks": ("stacks_default", "stacks_sized", "stacks_given", "stacks_detached", "stacks_ended", "stacks_many"),
+    "random": tuple(f"random{seed}" for seed in range(8)),
     "odd": ("many", "raw_call", "raw_unmap", "raw_over", "in_a_handler", "in_a_vfork_child", "by_brk", "by_malloc"),
 }
 
@@ -72,8 +73,9 @@ class Mappings(harness.Case):
         for pid, claims in standing.claims.items():
             self.assertIn(pid, standing.entries)
             self.check_claims(claims, standing.resident[pid])
-            self.check_regions(standing.dump[pid]["regions"], standing.regions[pid])
-            self.check_sums(standing.entries[pid]["memory"], standing.dump[pid]["regions"], standing.regions[pid])
+            self.check_regions(standing.dump[pid].regions, standing.regions[pid])
+            self.check_sums(standing.entries[pid]["memory"], standing.dump[pid].regions, standing.regions[pid])
+            self.check_cells(standing.dump[pid])
 
     def check_claims(self, claims, resident):
         """The oracle is right about itself."""
@@ -109,6 +111,21 @@ class Mappings(harness.Case):
         self.assertEqual(memory["private_bytes"] + memory["shared_bytes"], kernels["private_bytes"] + kernels["shared_bytes"])
         self.assertEqual(memory["swapped_bytes"], kernels["swapped_bytes"])
 
+    def check_cells(self, process):
+        """What stacks hold of pages by their blocks is what blocks hold of the mappings, exactly."""
+        def regions(figure):
+            return sum(region[figure] for region in process.regions)
+
+        def cells(figure):
+            return sum(cell[figure] for cell in process.cells)
+
+        self.assertEqual(cells("resident_private_bytes"), regions("heap_private_bytes"))
+        self.assertEqual(cells("resident_shared_bytes"), regions("heap_shared_bytes"))
+        beyond = regions("heap_pages_private_bytes") + regions("heap_pages_shared_bytes") - regions("heap_private_bytes") - regions("heap_shared_bytes")
+        self.assertEqual(cells("waste_bytes"), beyond)
+        for cell in process.cells:
+            self.assertLessEqual(cell["resident_private_bytes"] + cell["resident_shared_bytes"], cell["live_bytes"])
+
     def check_cases(self, group):
         for case in CASES[group]:
             with self.subTest(case):
@@ -134,6 +151,9 @@ class Mappings(harness.Case):
 
     def test_mappings_made_where_nobody_looks(self):
         self.check_cases("odd")
+
+    def test_mappings_made_moved_and_cut_at_random(self):
+        self.check_cases("random")
 
     def test_mappings_made_before_main(self):
         self.check(harness.PROGRAMS / "oracle" / "maps_early")

@@ -68,6 +68,7 @@ bool sharing_case(const char *name);
 bool advice_case(const char *name);
 bool stacks_case(const char *name);
 bool odd_case(const char *name);
+bool random_case(const char *name);
 
 /* A row of a file's own table of cases. */
 struct maps_case {

@@ -14,7 +14,7 @@ int main(int argc, char *argv[]) {
     }
     if (!anonymous_case(argv[1]) && !remaps_case(argv[1]) && !files_case(argv[1]) &&
         !sharing_case(argv[1]) && !advice_case(argv[1]) && !stacks_case(argv[1]) &&
-        !odd_case(argv[1])) {
+        !odd_case(argv[1]) && !random_case(argv[1])) {
         claims_die("no such case");
     }
     claims_write();
