@@ -38,9 +38,9 @@ static uint64_t least(uint64_t one, uint64_t other) {
     return one < other ? one : other;
 }
 
-/* Take a part from what is left. */
-static struct ml_component_figures
-part_take(struct ml_component_figures *left, uint64_t private_bytes, uint64_t shared_bytes) {
+struct ml_component_figures ml_component_figures_take(
+    struct ml_component_figures *left, uint64_t private_bytes, uint64_t shared_bytes
+) {
     struct ml_component_figures part = {
         .private = least(private_bytes, left->private),
         .shared = least(shared_bytes, left->shared)};
@@ -83,7 +83,7 @@ static void claim(
     uint64_t shared_bytes
 ) {
     const struct ml_component_figures part =
-        part_take(&division->left, private_bytes, shared_bytes);
+        ml_component_figures_take(&division->left, private_bytes, shared_bytes);
 
     division->moved += private_bytes - part.private + shared_bytes - part.shared;
     give(division, kind, holding, &part);

@@ -32,6 +32,11 @@ void ml_component_figures_add(
     struct ml_component_figures *sum, const struct ml_component_figures *figures
 );
 
+/* Take a part from what is left, and no more than that. */
+struct ml_component_figures ml_component_figures_take(
+    struct ml_component_figures *left, uint64_t private_bytes, uint64_t shared_bytes
+);
+
 /* Visit the owners, mapping by mapping: the profiler, threads' stacks, live blocks, the rest of
  * their pages, allocators, those who mapped it, what is left. The kernel tells the proportional
  * bytes of whole mappings only: a part has its private bytes and, of the others, its share by

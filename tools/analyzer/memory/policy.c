@@ -6,8 +6,9 @@
 
 #include "tools/analyzer/memory/policy_internal.h"
 
-/* A component's name with a module in it. */
-enum { COMPONENT_BYTES = 512 };
+/* Length of a component's name with a module in it. Modules beyond so many components are "others":
+ * a table has a column for each. */
+enum { COMPONENT_BYTES = 512, COMPONENTS_MAX = 4096 };
 
 void ml_policy_fini(struct ml_policy *policy) {
     for (size_t i = 0; i < policy->rules_count; i++) {
@@ -72,6 +73,7 @@ static bool rule_matches(
 static uint32_t
 component_of_module(struct ml_policy *policy, const char *name, const char *module) {
     const char *at = strstr(name, ML_POLICY_MODULE);
+    const bool is_full = policy->components.count >= COMPONENTS_MAX;
     char component[COMPONENT_BYTES];
 
     snprintf(
@@ -80,7 +82,9 @@ component_of_module(struct ml_policy *policy, const char *name, const char *modu
         "%.*s%s%s",
         (int)(at - name),
         name,
-        module[0] ? module : "unknown",
+        is_full     ? "others"
+        : module[0] ? module
+                    : "unknown",
         at + sizeof ML_POLICY_MODULE - 1
     );
     return ml_string_table_copy(&policy->components, component, strlen(component));

@@ -36,7 +36,7 @@ struct making {
     const struct ml_stacks *stacks;
     const struct ml_sharing *sharing;
     const struct ml_profile_process *process;
-    const uint32_t *nodes;            /* of its holdings; NULL: their stacks are not known */
+    const uint32_t *nodes;            /* of its own nodes; NULL: its stacks are not known */
     struct ml_component_figures heap; /* of its live blocks, in all mappings */
     bool is_failed;                   /* no memory */
 };
@@ -120,6 +120,13 @@ sharing_of(const struct making *making, const struct ml_profile_region *region) 
     return ml_sharing_find(making->sharing, region, &first) > 1 ? ML_ROW_GROUP : ML_ROW_OTHERS;
 }
 
+/* The number among all of a node of the process. */
+static uint32_t node_of(const struct making *making, uint32_t id) {
+    const size_t at = making->nodes ? ml_profile_node_at(making->process, id) : SIZE_MAX;
+
+    return at == SIZE_MAX ? ML_STACKS_NONE : making->nodes[at];
+}
+
 static void take(void *context, const struct ml_owned *owned) {
     struct making *making = context;
     const struct ml_profile_process *process = making->process;
@@ -144,17 +151,27 @@ static void take(void *context, const struct ml_owned *owned) {
 
 /* What live blocks hold, by their stacks. What no stack is known for is a row without one. */
 static void put_heap(struct making *making) {
-    const struct ml_row row = {
-        .process = making->process,
+    const struct ml_profile_process *process = making->process;
+    struct ml_row row = {
+        .process = process,
         .allocator = ML_ROW_MALLOC,
         .kind = ML_COMPONENT_HEAP,
         .permissions =
             MEMLOG_SERVICE_MEMORY_PERMISSION_READ | MEMLOG_SERVICE_MEMORY_PERMISSION_WRITE,
         .path = no_text,
         .name = no_text,
-        .file = no_text,
-        .node = ML_STACKS_NONE};
+        .file = no_text};
+    struct ml_component_figures part;
 
+    for (size_t i = 0; process->cells_were_laid && i < process->cells_count; i++) {
+        const struct ml_profile_cell *cell = &process->cells[i];
+        part = ml_component_figures_take(
+            &making->heap, cell->resident_private_bytes, cell->resident_shared_bytes
+        );
+        row.node = node_of(making, cell->node);
+        put(making, row, &part, ML_ROW_OTHERS);
+    }
+    row.node = ML_STACKS_NONE;
     put(making, row, &making->heap, ML_ROW_OTHERS);
 }
 
@@ -199,13 +216,13 @@ static void merge(struct ml_rows *rows, size_t first) {
     rows->count = kept;
 }
 
-/* The nodes of a process's holdings. NULL: it is not recorded. */
+/* The nodes of a process. NULL: it is not recorded. */
 static const uint32_t *
 nodes_of(const struct ml_stacks *stacks, const struct ml_profile_process *process) {
     const struct ml_profile *profile = stacks->profile;
     const bool is_recorded = process->recording == ML_PROFILE_RECORDED;
 
-    return is_recorded ? stacks->holdings[process - profile->processes] : NULL;
+    return is_recorded ? stacks->merged[process - profile->processes] : NULL;
 }
 
 bool ml_rows_add(

@@ -214,18 +214,6 @@ static bool cells_collect(
     return true;
 }
 
-/* The node of each holding of the process. NULL: no memory. */
-static uint32_t *
-holdings_collect(const struct ml_profile_process *process, const uint32_t *merged) {
-    uint32_t *nodes = calloc(process->holdings_count + 1, sizeof *nodes);
-
-    for (size_t i = 0; nodes && i < process->holdings_count; i++) {
-        const size_t node = ml_profile_node_at(process, process->holdings[i].node);
-        nodes[i] = node == SIZE_MAX ? ML_STACKS_NONE : merged[node];
-    }
-    return nodes;
-}
-
 static enum ml_status process_collect(
     struct ml_stacks *stacks, const struct ml_profile_process *process, struct ml_stack_list *list
 ) {
@@ -244,18 +232,13 @@ static enum ml_status process_collect(
         size_t node = ml_profile_node_at(process, stacks->profile->trigger.node);
         stacks->guilty = node == SIZE_MAX ? ML_STACKS_NONE : merged[node];
     }
-    if (done) {
-        const size_t number = (size_t)(process - stacks->profile->processes);
-        stacks->holdings[number] = holdings_collect(process, merged);
-        done = stacks->holdings[number] != NULL;
-    }
     for (size_t i = 0; done && i < process->series_count; i++) {
         const size_t number = process->series_first + i;
         const size_t node = ml_profile_node_at(process, stacks->profile->series[number].node);
         stacks->series[number] = node == SIZE_MAX ? ML_STACKS_NONE : merged[node];
     }
     free(files);
-    free(merged);
+    stacks->merged[process - stacks->profile->processes] = merged;
     return done ? ML_OK : ML_ENV_MEMORY;
 }
 
@@ -285,8 +268,8 @@ enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile 
     ){.profile = profile, .processes_count = profile->processes_count, .guilty = ML_STACKS_NONE};
     stacks->processes = calloc(profile->processes_count + 1, sizeof stacks->processes[0]);
     stacks->series = calloc(profile->series_count + 1, sizeof stacks->series[0]);
-    stacks->holdings = calloc(profile->processes_count + 1, sizeof stacks->holdings[0]);
-    if (!stacks->processes || !stacks->series || !stacks->holdings) {
+    stacks->merged = calloc(profile->processes_count + 1, sizeof stacks->merged[0]);
+    if (!stacks->processes || !stacks->series || !stacks->merged) {
         stacks->processes_count = 0;
         return ML_ENV_MEMORY;
     }
@@ -306,9 +289,9 @@ enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile 
 void ml_stacks_fini(struct ml_stacks *stacks) {
     for (size_t i = 0; i < stacks->processes_count; i++) {
         free(stacks->processes[i].stacks);
-        free(stacks->holdings[i]);
+        free(stacks->merged[i]);
     }
-    free(stacks->holdings);
+    free(stacks->merged);
     free(stacks->processes);
     free(stacks->series);
     free(stacks->tree.stacks);

@@ -64,11 +64,11 @@ struct ml_stacks {
     struct ml_stack_list *processes; /* in the profile's order */
     size_t processes_count;
     struct ml_stack_list tree;
-    uint32_t *series;    /* the node of each series of the profile, ML_STACKS_NONE: no stack; not
-                            valid any more after pruning or filtering */
-    uint32_t **holdings; /* of each process, the node of each holding, likewise */
-    uint32_t guilty;     /* the node that the dump's trigger names, or ML_STACKS_NONE */
-    bool is_filtered;    /* stacks or frames were left out (tools/analyzer/stacks/frame_filter.h) */
+    uint32_t *series;  /* the node of each series of the profile, ML_STACKS_NONE: no stack; not
+                          valid any more after pruning or filtering */
+    uint32_t **merged; /* of each process, the number of each of its nodes, likewise */
+    uint32_t guilty;   /* the node that the dump's trigger names, or ML_STACKS_NONE */
+    bool is_filtered;  /* stacks or frames were left out (tools/analyzer/stacks/frame_filter.h) */
     struct ml_index files_index, places_index, nodes_index;
 };
 
