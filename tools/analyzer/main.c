@@ -15,6 +15,9 @@ static const struct ml_command *const commands[] = {
     &ml_command_flamegraph,
     &ml_command_symbolize,
     &ml_command_timeline,
+    &ml_command_components,
+    &ml_command_expand,
+    &ml_command_list,
     &ml_command_page_data,
     &ml_command_upload,
 };
