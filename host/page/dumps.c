@@ -175,7 +175,13 @@ answer_whole_file(struct ml_http_request *request, int take_fd, const char *disp
 }
 
 bool ml_page_is_metric(const char *text) {
-    return strcmp(text, "live") == 0 || strcmp(text, "peak") == 0 || strcmp(text, "total") == 0;
+    static const char *const metrics[] = {"live", "peak", "total", "resident", "waste", "alone"};
+    bool is_one = false;
+
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
+        is_one = is_one || strcmp(text, metrics[i]) == 0;
+    }
+    return is_one;
 }
 
 static void convert_dump(
@@ -198,7 +204,8 @@ static void convert_dump(
         ml_page_answer_error(
             request,
             400,
-            "metric=%.20s: live, peak or total, of chrome, collapsed or html",
+            "metric=%.20s: live, peak, total, resident, waste or alone, of chrome, collapsed or "
+            "html",
             metric_text
         );
         return;

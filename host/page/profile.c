@@ -253,7 +253,12 @@ static bool add_selection(struct ml_page_analysis *analysis) {
         return false;
     }
     if (metric != NULL && !ml_page_is_metric(metric)) {
-        ml_page_answer_error(request, 400, "metric=%.20s: live, peak or total is wanted", metric);
+        ml_page_answer_error(
+            request,
+            400,
+            "metric=%.20s: live, peak, total, resident, waste or alone is wanted",
+            metric
+        );
         return false;
     }
     if (role != NULL && role[0] != '\0' && ml_role_parse(role, &known, &error) != ML_OK) {

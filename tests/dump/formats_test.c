@@ -286,16 +286,32 @@ START_TEST(pprof_values_add_up_to_the_report) {
     uint64_t live_bytes = 0;
 
     pprof_sum(&sums);
-    ck_assert_uint_eq(sums.values_count, 4);
+    ck_assert_uint_eq(sums.values_count, 6);
     ck_assert_uint_eq(sums.sums[0], snapshot->tree.total_blocks);
     ck_assert_uint_eq(sums.sums[1], snapshot->tree.total_bytes);
     ck_assert_uint_eq(sums.sums[2], snapshot->left_blocks);
     ck_assert_uint_eq(sums.sums[3], snapshot->left_bytes);
+    ck_assert_uint_gt(sums.sums[4], 0);
+    ck_assert_uint_eq(sums.sums[4], profile.tree.pages.resident_bytes);
+    ck_assert_uint_eq(sums.sums[5], profile.tree.pages.waste_bytes);
     ck_assert_int_eq(sums.first_string[0], 'x'); /* "" wrote nothing into it */
     live_bytes = snapshot->processes[2].totals.live_bytes;
     formats_select(snapshot->processes[2].pid);
     pprof_sum(&sums);
     ck_assert_uint_eq(sums.sums[3], live_bytes);
+}
+END_TEST
+
+/* As a dump of before has it, or one of sampled processes. */
+START_TEST(what_is_not_known_of_pages_is_no_value_in_pprof) {
+    struct pprof_sums sums;
+
+    for (size_t i = 0; i < profile.processes_count; i++) {
+        profile.processes[i].cells_were_laid = false;
+    }
+    pprof_sum(&sums);
+    ck_assert_uint_eq(sums.values_count, 4);
+    ck_assert_uint_eq(sums.sums[3], snapshot->left_bytes);
 }
 END_TEST
 
@@ -381,6 +397,10 @@ START_TEST(collapsed_lines_add_up_to_the_report) {
     ck_assert_uint_eq(collapsed_sum(ML_METRIC_LIVE), snapshot->left_bytes);
     ck_assert_uint_eq(collapsed_sum(ML_METRIC_PEAK), snapshot->tree.peak_bytes);
     ck_assert_uint_eq(collapsed_sum(ML_METRIC_TOTAL), snapshot->tree.total_bytes);
+    ck_assert_uint_gt(profile.tree.pages.waste_bytes, 0);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_WASTE), profile.tree.pages.waste_bytes);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_RESIDENT), profile.tree.pages.resident_bytes);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_ALONE), profile.tree.pages.alone_bytes);
     formats_select(last->pid);
     ck_assert_uint_eq(collapsed_sum(ML_METRIC_PEAK), last->totals.peak_bytes);
 }
@@ -423,6 +443,7 @@ int main(void) {
         equal_stacks_of_processes_are_one_in_the_tree,
         frames_have_names_inlines_first,
         pprof_values_add_up_to_the_report,
+        what_is_not_known_of_pages_is_no_value_in_pprof,
         a_dump_does_not_differ_from_itself,
         a_diff_finds_what_grew_wherever_it_lies,
         collapsed_lines_add_up_to_the_report,

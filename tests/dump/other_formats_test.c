@@ -368,11 +368,13 @@ static json_t *page_data(const struct ml_stacks *before) {
     return json_of(text);
 }
 
-/* Sum of one of the six figures. */
+enum { FIGURES = 9 };
+
+/* Sum of one of the figures. */
 static uint64_t rows_sum(const json_t *rows, size_t figure) {
     uint64_t sum = 0;
 
-    for (size_t i = 0; i < json_array_size(rows); i += 7) {
+    for (size_t i = 0; i < json_array_size(rows); i += 1 + FIGURES) {
         sum += (uint64_t)json_integer_value(json_array_get(rows, i + 1 + figure));
     }
     return sum;
@@ -386,9 +388,12 @@ check_view(const json_t *view, const char *rows, const struct ml_profile_totals 
         totals->peak_bytes,
         totals->peak_blocks,
         totals->total_bytes,
-        totals->total_blocks};
+        totals->total_blocks,
+        totals->pages.resident_bytes,
+        totals->pages.waste_bytes,
+        totals->pages.alone_bytes};
 
-    for (size_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < FIGURES; i++) {
         ck_assert_uint_eq(rows_sum(json_object_get(view, rows), i), expected[i]);
     }
 }
@@ -406,6 +411,8 @@ START_TEST(a_flame_graph_holds_the_tree_and_every_process) {
     frames = json_object_get(data, "frames");
     names = json_array_size(json_object_get(data, "names"));
     ck_assert_int_eq(json_integer_value(json_object_get(data, "metric")), 2);
+    ck_assert_int_eq(json_integer_value(json_object_get(data, "figures")), FIGURES);
+    ck_assert_uint_gt(profile.tree.pages.waste_bytes, 0);
     ck_assert_uint_eq(json_array_size(views), 4);
     check_view(json_array_get(views, 0), "values", &profile.tree);
     for (size_t i = 0; i < 3; i++) {
@@ -447,7 +454,8 @@ START_TEST(a_flame_graph_folds_what_is_too_thin) {
       .peak_bytes = 1ULL << 52,
       .peak_blocks = 1ULL << 50,
       .total_bytes = 1ULL << 52,
-      .total_blocks = 1ULL << 50};
+      .total_blocks = 1ULL << 50,
+      .pages = {1ULL << 52, 1ULL << 52, 1ULL << 52}};
     profile.tree = formats_sum(&stacks.tree);
     /* The tree alone: in the processes' own views the others are as wide as before. */
     for (size_t i = 0; i < stacks.processes_count; i++) {

@@ -16,7 +16,9 @@ let timer = 0;
 let live = true;
 let say = () => {};
 
-const metricOf = (text) => Math.max(0, FIGURES.indexOf((text || "live-bytes").replace("-", " ")));
+// What the data at hand knows.
+const figures = () => figuresOf(data || {});
+const metricOf = (text) => Math.max(0, figures().indexOf((text || "live-bytes").replace("-", " ")));
 
 export function title() {
   const row = state.pid ? processes.byPid(state.pid) : null;
@@ -26,7 +28,6 @@ export function title() {
 export function init(isLive, onSay) {
   live = isLive;
   say = onSay;
-  FIGURES.forEach((name) => at("metric").add(new Option(name[0].toUpperCase() + name.slice(1), name.replace(" ", "-"))));
   at("role").add(new Option("All roles", ""));
   ROLES.forEach((role) => at("role").add(new Option(role, role)));
   graph = new FlameGraph(at("graph"), onGraph);
@@ -58,6 +59,9 @@ export function offer(dumps) {
 }
 
 function apply() {
+  if (at("metric").options.length !== figures().length) {
+    at("metric").replaceChildren(...figures().map((name) => new Option(name[0].toUpperCase() + name.slice(1), name.replace(" ", "-"))));
+  }
   at("metric").value = FIGURES[metricOf(state.metric)].replace(" ", "-");
   at("role").value = state.pid ? "" : state.role;
   at("source").value = state.dump;
@@ -163,7 +167,7 @@ export function onState(changed) {
 }
 
 export const key = (name) => graph.key(name);
-export const nextMetric = () => change({ metric: FIGURES[(metricOf(state.metric) + 1) % 6].replace(" ", "-") });
+export const nextMetric = () => change({ metric: FIGURES[(metricOf(state.metric) + 1) % figures().length].replace(" ", "-") });
 export const redraw = () => graph.draw();
 
 // ---- functions: what each holds itself, and with all that it called; a recursive one counts once a stack
@@ -223,6 +227,6 @@ function drawFunctions() {
 }
 
 function functionsTotal(metric) {
-  const sum = (values) => { let all = 0; for (let i = 0; i < values.length; i += 7) { all += values[i + 1 + metric]; } return all; };
+  const sum = (values) => { let all = 0; for (let i = 0; i < values.length; i += 1 + figures().length) { all += values[i + 1 + metric]; } return all; };
   return Math.max(sum(data.views[0].values), data.views[0].before ? sum(data.views[0].before) : 0);
 }

@@ -73,7 +73,7 @@ int ml_command_fail(const struct ml_command *command, const char *error) {
     return ML_EXIT_USAGE;
 }
 
-const char *const ml_metric_words[] = {"live", "peak", "total", NULL};
+const char *const ml_metric_words[] = {"live", "peak", "total", "resident", "waste", "alone", NULL};
 const char *const ml_ended_words[] = {"yes", "no", NULL};
 
 bool ml_command_read(
@@ -461,6 +461,27 @@ void ml_command_say_losses(const struct ml_command *command) {
             ml_command_say(command, "a process that it had started was ended: %s", lost);
         }
     }
+}
+
+bool ml_command_knows(
+    const struct ml_command *command,
+    const char *path,
+    const struct ml_loaded *loaded,
+    enum ml_metric metric
+) {
+    const bool is_known =
+        !ml_metric_is_of_pages(metric) || ml_profile_knows_pages(&loaded->profile);
+
+    if (!is_known) {
+        ml_command_say_of(
+            command,
+            path,
+            "--metric=%s is not known in this dump: it was not told which pages are resident, or "
+            "not every block was recorded",
+            ml_metric_words[metric]
+        );
+    }
+    return is_known;
 }
 
 void ml_loaded_fini(struct ml_loaded *loaded) {

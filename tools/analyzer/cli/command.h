@@ -198,6 +198,15 @@ int ml_command_load_with(
 );
 void ml_loaded_fini(struct ml_loaded *loaded);
 
+/* Whether the dump knows the figure; else false after a message: what blocks hold of pages is not
+ * known of sampled processes, and older dumps do not have it. */
+bool ml_command_knows(
+    const struct ml_command *command,
+    const char *path,
+    const struct ml_loaded *loaded,
+    enum ml_metric metric
+);
+
 /* Report at the end what is missing because helpers (tools/analyzer/helpers/helper.h) were killed.
  */
 void ml_command_say_losses(const struct ml_command *command);

@@ -40,8 +40,8 @@ static const struct ml_option options[] = {
     ML_ROW_METRIC(
         struct request,
         metric,
-        "live (default), peak or total bytes (chrome, collapsed; html and pprof show it first; the "
-        "others hold more than one)"
+        "which bytes (chrome, collapsed; html and pprof show it first; the others hold more than "
+        "one); default live; of pages: resident, waste or alone"
     ),
     {.name = "--before",
      ML_PATH_TO(struct request, before),
@@ -168,6 +168,11 @@ static int check(const struct ml_command *command, struct request *request, uint
             "more than one"
         );
     }
+    if (request->to == TO_PPROF && request->metric == ML_METRIC_ALONE) {
+        return ml_command_fail(
+            command, "--metric=alone: pprof's samples have resident and waste, not alone"
+        );
+    }
     if (request->before && request->to != TO_PPROF) {
         return ml_command_fail(
             command, "--before goes with --to=pprof only; memlog diff --html shows what changed"
@@ -224,6 +229,10 @@ static int run(const struct ml_command *command, char *const *words) {
     }
     exit_code = ml_command_load_with(command, &request.load, request.before, loaded);
     request.earlier = &loaded[1];
+    if (exit_code == ML_EXIT_OK &&
+        !ml_command_knows(command, request.load.path, &loaded[0], request.metric)) {
+        exit_code = ML_EXIT_LACKING;
+    }
     if (exit_code == ML_EXIT_OK) {
         exit_code = write_form(command, &request, &loaded[0]);
     }

@@ -128,6 +128,11 @@ static int run(const struct ml_command *command, char *const *words) {
         return ml_command_fail(command, "this is not for a terminal: say -o FILE");
     }
     exit_code = load_sides(command, &request, loaded, sides);
+    for (int side = 0; exit_code == ML_EXIT_OK && side < ML_DIFF_SIDES; side++) {
+        if (!ml_command_knows(command, request.files[side], &loaded[side], request.metric)) {
+            exit_code = ML_EXIT_LACKING;
+        }
+    }
     if (exit_code == ML_EXIT_OK) {
         exit_code = say(command, &request, sides);
     }

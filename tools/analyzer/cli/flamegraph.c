@@ -35,6 +35,10 @@ static int run(const struct ml_command *command, char *const *words) {
     }
     request.load.output_path = request.output;
     exit_code = ml_command_load(command, &request.load, &loaded);
+    if (exit_code == ML_EXIT_OK &&
+        !ml_command_knows(command, request.load.path, &loaded, request.metric)) {
+        exit_code = ML_EXIT_LACKING;
+    }
     if (exit_code == ML_EXIT_OK) {
         status = ml_output_open(&output, request.output);
         if (status == ML_OK) {

@@ -58,6 +58,10 @@ static int run(const struct ml_command *command, char *const *words) {
         return exit_code;
     }
     exit_code = ml_command_load_with(command, &request.load, request.before, loaded);
+    if (exit_code == ML_EXIT_OK &&
+        !ml_command_knows(command, request.load.path, &loaded[0], request.metric)) {
+        exit_code = ML_EXIT_LACKING;
+    }
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_written(command, NULL, write_data(&request, &loaded[0], &loaded[1]));
     }

@@ -25,7 +25,11 @@ static const struct ml_option options[] = {
      .group = "Which list",
      .help = "instead of stacks:"},
     ML_ROW_METRIC(
-        struct request, report.metric, "one list, of what is live, at the peak, or ever allocated"
+        struct request,
+        report.metric,
+        "one list, of what is live, at the peak, or ever allocated; of live blocks what is "
+        "resident, "
+        "what their pages waste, or pages on which a stack's blocks lie alone"
     ),
     {.name = "--sort",
      ML_WORD_TO(struct request, report.order),
@@ -153,6 +157,10 @@ static int run(const struct ml_command *command, char *const *words) {
         return exit_code;
     }
     exit_code = ml_command_load(command, &request.load, &loaded);
+    if (exit_code == ML_EXIT_OK &&
+        !ml_command_knows(command, request.load.path, &loaded, request.report.metric)) {
+        exit_code = ML_EXIT_LACKING;
+    }
     if (exit_code == ML_EXIT_OK) {
         ml_elf_allocators_look(&loaded.profile);
         exit_code = tell(command, &request, &loaded);

@@ -140,14 +140,7 @@ static void print_lines(struct lines *lines, FILE *out) {
 }
 
 static uint64_t bytes_of(const struct ml_stack *stack, enum ml_metric metric) {
-    switch (metric) {
-    case ML_METRIC_LIVE:
-        return stack->own.live_bytes;
-    case ML_METRIC_PEAK:
-        return stack->tree_peak_bytes;
-    default:
-        return stack->own.total_bytes;
-    }
+    return metric == ML_METRIC_PEAK ? stack->tree_peak_bytes : ml_metric_bytes(&stack->own, metric);
 }
 
 enum ml_status

@@ -14,7 +14,7 @@
 extern const char ml_flamegraph_page[];
 static const char mark[] = "@MEMLOG_DATA@";
 
-enum { FIGURES = 6, SIDES = 2, TITLE_BYTES = 400 };
+enum { FIGURES_OF_ALL = 6, FIGURES = 9, SIDES = 2, TITLE_BYTES = 400 };
 
 /* A frame's figures, in the order of the page's list. */
 struct figures {
@@ -30,6 +30,7 @@ struct view {
 struct flame {
     size_t tree_frames_max; /* of the view of all processes */
     bool is_tree_alone;     /* no view of a process */
+    size_t figures_count;   /* those of pages are there where they are known */
     struct ml_frame_tree tree;
     uint32_t *frames[SIDES];  /* innermost frame of each stack's node */
     uint32_t no_stack, other; /* frames; of `other` the texts alone are used */
@@ -44,8 +45,10 @@ struct flame {
 };
 
 static struct figures figures_of(const struct ml_stack *stack) {
+    const struct ml_profile_pages *pages = &stack->own.pages;
 #define FIGURE(figure) stack->own.figure,
-    return (struct figures){{ML_PROFILE_FIGURES(FIGURE)}};
+    return (struct figures
+    ){{ML_PROFILE_FIGURES(FIGURE) pages->resident_bytes, pages->waste_bytes, pages->alone_bytes}};
 }
 
 static void figures_add(struct figures *sum, const struct figures *one) {
@@ -190,7 +193,7 @@ put_values(struct flame *flame, struct ml_json *json, size_t side, const struct 
     for (size_t i = 0; done && i < count; i++) {
         if (figures_any(&rows[i])) {
             ml_json_number(json, i + 1);
-            for (size_t f = 0; f < FIGURES; f++) {
+            for (size_t f = 0; f < flame->figures_count; f++) {
                 ml_json_number(json, rows[i].of[f]);
             }
         }
@@ -363,6 +366,10 @@ frames_add(struct flame *flame, const struct ml_stacks *after, const struct ml_s
 
 static bool
 flame_fill(struct flame *flame, const struct ml_stacks *after, const struct ml_stacks *before) {
+    const bool knows_pages = ml_profile_knows_pages(after->profile) &&
+                             (!before || ml_profile_knows_pages(before->profile));
+
+    flame->figures_count = knows_pages ? FIGURES : FIGURES_OF_ALL;
     if (!frames_add(flame, after, before)) {
         return false;
     }
@@ -400,6 +407,12 @@ static void flame_fini(struct flame *flame) {
     free(flame->shown);
 }
 
+/* The metric's bytes in the page's list. */
+static uint64_t figure_of(enum ml_metric metric) {
+    return ml_metric_is_of_pages(metric) ? FIGURES_OF_ALL + (uint64_t)(metric - ML_METRIC_RESIDENT)
+                                         : 2 * (uint64_t)metric;
+}
+
 static bool put_data(
     struct flame *flame,
     struct ml_json *json,
@@ -411,7 +424,8 @@ static bool put_data(
 
     ml_json_open(json, '{');
     put_about(json, after, before);
-    ml_json_number_member(json, "metric", 2 * (uint64_t)metric);
+    ml_json_number_member(json, "metric", figure_of(metric));
+    ml_json_number_member(json, "figures", flame->figures_count);
     ml_json_number_member(json, "frames_total", flame->tree.frames_count);
     done = put_views(flame, json, before != NULL) && put_frames(flame, json);
     ml_json_close(json, '}');

@@ -2,7 +2,10 @@
 // in one file with its data: it defines FlameGraph and what goes with it, and does nothing by itself.
 "use strict";
 
-const FIGURES = ["live bytes", "live blocks", "peak bytes", "peak blocks", "total bytes", "total blocks"];
+const FIGURES = ["live bytes", "live blocks", "peak bytes", "peak blocks", "total bytes", "total blocks",
+  // Of the pages on which live blocks lie; not every dump knows them.
+  "resident bytes", "waste bytes", "alone bytes"];
+const figuresOf = (data) => FIGURES.slice(0, data.figures || 6);
 
 function sizeText(bytes) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -12,7 +15,7 @@ function sizeText(bytes) {
   return (bytes < 0 ? "\u2212" : "") + (unit ? value.toFixed(1) : Math.round(value)) + " " + units[unit];
 }
 const countText = (count) => count.toLocaleString("en-US").replace("-", "\u2212");
-const figureText = (value, metric) => metric % 2 ? countText(value) + (Math.abs(value) === 1 ? " block" : " blocks") : sizeText(value);
+const figureText = (value, metric) => FIGURES[metric].endsWith("blocks") ? countText(value) + (Math.abs(value) === 1 ? " block" : " blocks") : sizeText(value);
 const shareText = (part, whole) => whole ? (100 * part / whole).toFixed(part * 1000 < whole ? 2 : 1) + " %" : "0 %";
 
 class FlameGraph {
@@ -30,7 +33,7 @@ class FlameGraph {
     this.flip = false;
     this.search = "";
     this.path = []; // names of the zoomed frame and its callers
-    this.tree = null; // {name, module, parent, children, values[6], before[6], width, x, depth}
+    this.tree = null; // {name, module, parent, children, values, before: by figure, width, x, depth}
     this.zoomed = null;
     this.hovered = null;
     this.rows = []; // rectangles as drawn, for the pointer
@@ -55,7 +58,7 @@ class FlameGraph {
   }
 
   static node(parent, name, module) {
-    return { parent, name, module, children: new Map(), values: [0, 0, 0, 0, 0, 0], before: [0, 0, 0, 0, 0, 0], width: 0, x: 0, depth: parent ? parent.depth + 1 : 0, hit: false };
+    return { parent, name, module, children: new Map(), values: FIGURES.map(() => 0), before: FIGURES.map(() => 0), width: 0, x: 0, depth: parent ? parent.depth + 1 : 0, hit: false };
   }
 
   static childOf(node, name, module) {
@@ -65,13 +68,14 @@ class FlameGraph {
     return child;
   }
 
-  // Flat rows [frame, 6 figures] of each stack's own; frames are [parent + 1, name, module].
+  // Flat rows [frame, figures] of each stack's own; frames are [parent + 1, name, module].
   eachStack(values, call) {
     const frames = this.data.frames;
-    for (let i = 0; i < values.length; i += 7) {
+    const count = figuresOf(this.data).length;
+    for (let i = 0; i < values.length; i += 1 + count) {
       const path = [];
       for (let frame = values[i]; frame > 0; frame = frames[3 * (frame - 1)]) { path.push(frame - 1); }
-      call(path, values.slice(i + 1, i + 7));
+      call(path, values.slice(i + 1, i + 1 + count));
     }
   }
 
@@ -85,10 +89,10 @@ class FlameGraph {
     const add = (side) => (path, figures) => {
       if (!this.invert) { path.reverse(); }
       let node = this.tree;
-      for (let f = 0; f < 6; f++) { node[side][f] += figures[f]; }
+      for (let f = 0; f < figures.length; f++) { node[side][f] += figures[f]; }
       for (const frame of path) {
         node = FlameGraph.childOf(node, this.nameOf(frame), this.moduleOf(frame));
-        for (let f = 0; f < 6; f++) { node[side][f] += figures[f]; }
+        for (let f = 0; f < figures.length; f++) { node[side][f] += figures[f]; }
       }
     };
     this.eachStack(view.values, add("values"));
@@ -248,7 +252,7 @@ class FlameGraph {
   figuresText() {
     const node = this.hovered || this.zoomed;
     const parts = [];
-    for (let f = 0; f < 6; f++) {
+    for (let f = 0; f < figures.length; f++) {
       const now = node.values[f];
       if (this.isDiff) {
         const change = now - node.before[f];

@@ -10,7 +10,7 @@
 #include "tools/analyzer/model/index.h"
 #include "tools/analyzer/model/string_table.h"
 
-enum { VALUES = 4 };
+enum { VALUES_OF_ALL = 4, VALUES = 6 };
 
 /* Places are numbered as locations; "no stack" stands behind them. */
 struct writer {
@@ -19,6 +19,7 @@ struct writer {
     uint64_t first_location, first_mapping; /* ids of the side's first ones */
     bool is_base;                           /* subtracted, or compared with */
     bool is_labelled;                       /* its samples say so */
+    size_t values_count;                    /* of each sample */
     pb_ostream_t stream;
     struct ml_string_table strings;
     struct ml_symbol *functions; /* of each function's id - 1: its names */
@@ -241,19 +242,24 @@ static bool encode_locations(pb_ostream_t *stream, const pb_field_t *field, void
     return true;
 }
 
+struct values {
+    uint64_t of[VALUES];
+    size_t count;
+};
+
 static bool encode_values(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const uint64_t *values = *arg;
+    const struct values *values = *arg;
     pb_ostream_t sizing = PB_OSTREAM_SIZING;
 
-    for (size_t i = 0; i < VALUES; i++) {
-        pb_encode_varint(&sizing, values[i]);
+    for (size_t i = 0; i < values->count; i++) {
+        pb_encode_varint(&sizing, values->of[i]);
     }
     if (!pb_encode_tag(stream, PB_WT_STRING, field->tag) ||
         !pb_encode_varint(stream, sizing.bytes_written)) {
         return false;
     }
-    for (size_t i = 0; i < VALUES; i++) {
-        if (!pb_encode_varint(stream, values[i])) {
+    for (size_t i = 0; i < values->count; i++) {
+        if (!pb_encode_varint(stream, values->of[i])) {
             return false;
         }
     }
@@ -308,11 +314,15 @@ static void put_sample(
     struct writer *writer, const struct ml_profile_process *process, const struct ml_stack *stack
 ) {
     const uint64_t sign = writer->is_base ? UINT64_MAX : 1; /* -1 of two's complement */
-    const uint64_t values[VALUES] = {
-        sign * stack->own.total_blocks,
-        sign * stack->own.total_bytes,
-        sign * stack->own.live_blocks,
-        sign * stack->own.live_bytes,
+    const struct values values = {
+        .of =
+            {sign * stack->own.total_blocks,
+             sign * stack->own.total_bytes,
+             sign * stack->own.live_blocks,
+             sign * stack->own.live_bytes,
+             sign * stack->own.pages.resident_bytes,
+             sign * stack->own.pages.waste_bytes},
+        .count = writer->values_count,
     };
     const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
     struct labels labels = {
@@ -328,7 +338,7 @@ static void put_sample(
     };
     const ml_pprof_Sample sample = {
         .location_id = {.funcs.encode = encode_locations, .arg = writer},
-        .value = {.funcs.encode = encode_values, .arg = (void *)(uintptr_t)values},
+        .value = {.funcs.encode = encode_values, .arg = (void *)(uintptr_t)&values},
         .label = {.funcs.encode = encode_labels, .arg = &labels},
     };
 
@@ -356,6 +366,20 @@ static void put_sample(
     }
 }
 
+/* Which of the values is shown first. */
+static size_t first_of(enum ml_metric metric) {
+    switch (metric) {
+    case ML_METRIC_TOTAL:
+        return 1;
+    case ML_METRIC_RESIDENT:
+        return VALUES_OF_ALL;
+    case ML_METRIC_WASTE:
+        return VALUES_OF_ALL + 1;
+    default:
+        return 3;
+    }
+}
+
 static void put_head(struct writer *writer, enum ml_metric metric) {
     const struct ml_profile *profile = writer->profile;
     const ml_pprof_ValueType types[VALUES] = {
@@ -363,10 +387,12 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
         value_type(writer, "alloc_space", "bytes"),
         value_type(writer, "inuse_objects", "count"),
         value_type(writer, "inuse_space", "bytes"),
+        value_type(writer, "resident_space", "bytes"),
+        value_type(writer, "waste_space", "bytes"),
     };
     const ml_pprof_ValueType period_type = value_type(writer, "space", "bytes");
 
-    for (size_t i = 0; i < VALUES; i++) {
+    for (size_t i = 0; i < writer->values_count; i++) {
         put(writer, ml_pprof_Profile_sample_type_tag, ml_pprof_ValueType_fields, &types[i]);
     }
     put_number(writer, ml_pprof_Profile_time_nanos_tag, profile->now.realtime_ns);
@@ -378,9 +404,7 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
     put(writer, ml_pprof_Profile_period_type_tag, ml_pprof_ValueType_fields, &period_type);
     put_number(writer, ml_pprof_Profile_period_tag, ml_profile_sampling_bytes(profile));
     put_number(
-        writer,
-        ml_pprof_Profile_default_sample_type_tag,
-        (uint64_t)types[metric == ML_METRIC_TOTAL ? 1 : 3].type
+        writer, ml_pprof_Profile_default_sample_type_tag, (uint64_t)types[first_of(metric)].type
     );
     put_number(
         writer,
@@ -459,6 +483,9 @@ enum ml_status ml_pprof_write_diff(
     }
     writer.stream = ml_pb_stream_into(gzip);
     (void)text_at(&writer, ""); /* the table's first must be empty */
+    const bool knows_pages = ml_profile_knows_pages(after->profile) &&
+                             (!before || ml_profile_knows_pages(before->profile));
+    writer.values_count = knows_pages ? VALUES : VALUES_OF_ALL;
     turn_to(&writer, after, false);
     put_head(&writer, metric);
     put_side(&writer, &arena);

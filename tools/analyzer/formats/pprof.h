@@ -20,9 +20,10 @@ enum ml_pprof_base {
 };
 
 /* Write the profile of all processes. Sample types, in Go's order: alloc_objects, alloc_space,
- * inuse_objects, inuse_space; which is shown first is the metric's word: alloc_space for total,
- * else inuse_space. Labels: pid, process, process_type, thread_name, and as Go has it bytes, a
- * block's size on average.
+ * inuse_objects, inuse_space; where it is known what blocks hold of pages also resident_space and
+ * waste_space. Which is shown first is the metric's word: alloc_space for total, the last two for
+ * resident and waste, else inuse_space. Labels: pid, process, process_type, thread_name, and as Go
+ * has it bytes, a block's size on average.
  *
  * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
 ML_NODISCARD enum ml_status

@@ -40,10 +40,19 @@ struct ml_profile_spread {
     double total_bytes, total_blocks;
 };
 
+/* What live blocks hold of resident pages when the mappings were read, where that is known
+ * (ml_profile_knows_pages). */
+struct ml_profile_pages {
+    uint64_t resident_bytes; /* of the blocks */
+    uint64_t alone_bytes;    /* of whole pages on which blocks of one stack alone lie */
+    uint64_t waste_bytes;    /* of the rest of these pages, shared by the blocks' bytes */
+};
+
 struct ml_profile_totals {
     uint64_t live_bytes, live_blocks;
     uint64_t peak_bytes, peak_blocks;
     uint64_t total_bytes, total_blocks;
+    struct ml_profile_pages pages;
     struct ml_profile_spread variances; /* all 0: exact */
 };
 
@@ -405,7 +414,10 @@ bool ml_profile_standard_errors(
     const struct ml_profile_totals *totals, struct ml_profile_spread *out_errors
 );
 
-/* Add the six figures, and their variances. */
+/* Whether it is known of some process that is shown what its live blocks hold of pages. */
+bool ml_profile_knows_pages(const struct ml_profile *profile);
+
+/* Add the six figures, those of pages, and the variances. */
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
 
 /* Clear the live figures, as if all was freed. */

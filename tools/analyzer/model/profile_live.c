@@ -22,6 +22,28 @@ static void sum_up(
     }
 }
 
+bool ml_profile_knows_pages(const struct ml_profile *profile) {
+    bool is_known = false;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        is_known = is_known || (process->cells_were_laid && ml_profile_is_shown(profile, process));
+    }
+    return is_known;
+}
+
+/* The tree's figures of pages: the sum of the shown processes'. */
+static void sum_pages(struct ml_profile *profile) {
+    struct ml_profile_totals sum = {0};
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (ml_profile_is_shown(profile, &profile->processes[i])) {
+            ml_profile_totals_add(&sum, &profile->processes[i].totals);
+        }
+    }
+    profile->tree.pages = sum.pages;
+}
+
 void ml_profile_show_ended(struct ml_profile *profile, enum ml_ended ended) {
     const struct ml_profile_holding *running = &profile->running;
     const struct ml_profile_holding *left = &profile->left;
@@ -39,6 +61,7 @@ void ml_profile_show_ended(struct ml_profile *profile, enum ml_ended ended) {
         tree->variances.live_bytes += left->bytes_variance;
         tree->variances.live_blocks += left->blocks_variance;
     }
+    sum_pages(profile);
 }
 
 bool ml_profile_is_shown(
@@ -50,6 +73,7 @@ bool ml_profile_is_shown(
 void ml_profile_totals_forget_live(struct ml_profile_totals *totals) {
     totals->live_bytes = totals->live_blocks = 0;
     totals->variances.live_bytes = totals->variances.live_blocks = 0;
+    totals->pages = (struct ml_profile_pages){0};
 }
 
 void ml_profile_forget_hidden(struct ml_profile *profile) {

@@ -70,5 +70,8 @@ bool ml_profile_standard_errors(
 
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one) {
     ML_PROFILE_FIGURES(ADD)
+    sum->pages.resident_bytes += one->pages.resident_bytes;
+    sum->pages.alone_bytes += one->pages.alone_bytes;
+    sum->pages.waste_bytes += one->pages.waste_bytes;
     spread_add(&sum->variances, &one->variances);
 }

@@ -232,6 +232,18 @@ static bool decode_nodes(pb_istream_t *stream, const pb_field_t *field, void **a
     return true;
 }
 
+static void take_pages(struct ml_profile_process *process, struct ml_profile_cell *cell) {
+    struct ml_profile_pages *sum = &process->totals.pages;
+
+    cell->own.pages = (struct ml_profile_pages
+    ){.resident_bytes = cell->resident_private_bytes + cell->resident_shared_bytes,
+      .alone_bytes = cell->alone_bytes,
+      .waste_bytes = cell->waste_bytes};
+    sum->resident_bytes += cell->own.pages.resident_bytes;
+    sum->alone_bytes += cell->own.pages.alone_bytes;
+    sum->waste_bytes += cell->own.pages.waste_bytes;
+}
+
 static bool decode_cells(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     struct table *table = *arg;
     struct ml_profile_process *process = table->process;
@@ -261,6 +273,9 @@ static bool decode_cells(pb_istream_t *stream, const pb_field_t *field, void **a
         if (cell->node != 0 && ml_profile_node_at(process, cell->node) == SIZE_MAX) {
             cell->node = 0;
             table->profile->damaged = true;
+        }
+        if (process->cells_were_laid) {
+            take_pages(process, cell);
         }
     }
     process->cells_count += count;

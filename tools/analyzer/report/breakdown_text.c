@@ -17,7 +17,8 @@ enum { TITLE_BYTES = 64 };
 
 static const char *title_of(const struct ml_report *report, char out_title[TITLE_BYTES]) {
     static const char *const rows[] = {"Functions", "Files", "Threads", "Sizes", "Processes"};
-    static const char *const figures[] = {"live bytes", "the peak", "bytes allocated"};
+    static const char *const figures[] = {
+        "live bytes", "the peak", "bytes allocated", "resident bytes", "waste", "pages held alone"};
     const bool is_over =
         report->metric == ML_METRIC_LIVE && !ml_profile_anyone_runs(report->profile);
 
@@ -151,9 +152,11 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
         }
         ml_report_json_totals(json, &row->self);
         ml_json_number_member(json, "temporary_blocks", row->temporary_blocks);
+        ml_report_json_pages(json, report, &row->self);
         if (has_cumulative(report)) {
             ml_json_open_member(json, "cumulative", '{');
             ml_report_json_totals(json, &row->cumulative);
+            ml_report_json_pages(json, report, &row->cumulative);
             ml_json_close(json, '}');
         }
         ml_json_close(json, '}');
@@ -176,6 +179,25 @@ static void csv_totals(FILE *out, const struct ml_profile_totals *totals) {
     );
 }
 
+/* At the end of the line, so that the columns before it stay; empty where they are not known. */
+static void
+csv_pages(FILE *out, const struct ml_report *report, const struct ml_profile_totals *totals) {
+    const struct ml_profile_pages *pages = &totals->pages;
+
+    if (ml_profile_knows_pages(report->profile)) {
+        fprintf(
+            out,
+            ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\r\n",
+            pages->resident_bytes,
+            pages->alone_bytes,
+            pages->waste_bytes
+        );
+    } else {
+        fputs(",,,\r\n", out);
+    }
+}
+
+#define CSV_PAGES ",resident_bytes,pinned_bytes,waste_bytes\r\n"
 #define CSV_FIGURES "live_bytes,live_blocks,peak_bytes,peak_blocks,total_bytes,total_blocks"
 #define CSV_CUMULATIVE                                                                             \
     "cumulative_live_bytes,cumulative_live_blocks,cumulative_peak_bytes,cumulative_peak_blocks,"   \
@@ -184,7 +206,7 @@ static void csv_totals(FILE *out, const struct ml_profile_totals *totals) {
 static void csv_rows(const struct ml_report *report, FILE *out) {
     size_t count = rows_wanted(report, SIZE_MAX);
 
-    fputs(CSV_FIGURES ",temporary_blocks," CSV_CUMULATIVE ",name,module\r\n", out);
+    fputs(CSV_FIGURES ",temporary_blocks," CSV_CUMULATIVE ",name,module" CSV_PAGES, out);
     for (size_t i = 0; i < count; i++) {
         const struct ml_breakdown_row *row = &report->breakdown->rows[i];
 
@@ -195,7 +217,7 @@ static void csv_rows(const struct ml_report *report, FILE *out) {
         ml_csv_text(out, row->name);
         putc(',', out);
         ml_csv_text(out, row->module);
-        fputs("\r\n", out);
+        csv_pages(out, report, &row->self);
     }
 }
 
@@ -218,14 +240,14 @@ static void csv_stacks(const struct ml_report *report, FILE *out) {
     size_t count = 0;
     struct ml_stack *stacks = ml_report_sorted(&page, report->metric, report->order, &count);
 
-    fputs(CSV_FIGURES ",temporary_blocks,thread,stack\r\n", out);
+    fputs(CSV_FIGURES ",temporary_blocks,thread,stack" CSV_PAGES, out);
     for (size_t i = 0; i < count && (report->limit == 0 || i < report->limit); i++) {
         csv_totals(out, &stacks[i].own);
         fprintf(out, ",%" PRIu64 ",", stacks[i].temporary_blocks);
         ml_csv_text(out, ml_stacks_thread(report->stacks, stacks[i].node).bytes);
         putc(',', out);
         csv_frames(report, stacks[i].node, out);
-        fputs("\r\n", out);
+        csv_pages(out, report, &stacks[i].own);
     }
     free(stacks);
 }

@@ -316,7 +316,8 @@ static void put_processes(const struct ml_report_page pages[ML_DIFF_SIDES], enum
         changes[i] = change_of_pair(before, after, &pairs[i], metric);
     }
     if (changes) {
-        static const char *const meanings[] = {"live", "peak of each", "allocated"};
+        static const char *const meanings[] = {
+            "live", "peak of each", "allocated", "resident", "waste", "alone on pages"};
         qsort(changes, count, sizeof *changes, order_processes);
         ml_report_heading(page, "Processes", meanings[metric]);
         for (size_t i = 0; i < count && i < PROCESSES_SHOWN; i++) {

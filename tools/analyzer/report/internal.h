@@ -112,8 +112,14 @@ const char *
 ml_report_line_name(const struct ml_report_line *line, char buffer[ML_REPORT_NAME_BYTES]);
 
 /* "inner < outer < ...": the callers that have names. Allocator frames are left out unless there
- * are no other frames. */
+ * are no other frames. In so many columns, or in those beside a summary's figures. */
 enum { ML_REPORT_CALLERS_BYTES = 256 };
+void ml_report_callers_in(
+    const struct ml_report_page *page,
+    uint32_t node,
+    size_t columns,
+    char out_callers[ML_REPORT_CALLERS_BYTES]
+);
 void ml_report_callers(
     const struct ml_report_page *page, uint32_t node, char out_callers[ML_REPORT_CALLERS_BYTES]
 );
@@ -127,6 +133,14 @@ void ml_report_frames(const struct ml_report_page *page, uint32_t node);
 
 /* Members of a JSON object: the six figures, "frames", "dump". */
 void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals *totals);
+/* The figures of pages, of a stack or a row; nothing where they are not known. */
+void ml_report_json_pages(
+    struct ml_json *json, const struct ml_report *report, const struct ml_profile_totals *totals
+);
+/* Their sum as the member "heap_pages": null where it is not known. */
+void ml_report_json_heap_pages(
+    struct ml_json *json, bool is_known, const struct ml_profile_totals *totals
+);
 /* "live" is of running processes, "left" of ended ones. "ended_shown": the stacks count both. */
 void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile);
 void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node);
@@ -137,6 +151,9 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report);
 
 /* Rows by function, module, thread or size, as the report asks. */
 void ml_report_breakdown(const struct ml_report_page *page);
+
+/* Which stacks' blocks keep pages of which little is used; prints nothing where that is little. */
+void ml_report_pins(const struct ml_report_page *page);
 
 /* The lists of stacks, and the files without names. */
 void ml_report_stacks(const struct ml_report_page *page);

@@ -107,6 +107,7 @@ put_stacks(struct ml_json *json, const struct ml_report *report, const struct ml
         ml_json_open(json, '{');
         ml_report_json_totals(json, &stack->own);
         ml_json_number_member(json, "temporary_blocks", stack->temporary_blocks);
+        ml_report_json_pages(json, report, &stack->own);
         text_member(json, "thread", ml_stacks_thread(report->stacks, stack->node));
         ml_report_json_frames(json, report->stacks, stack->node);
         ml_json_close(json, '}');
@@ -239,6 +240,7 @@ static void put_memory(
     put_figures(json, &components.all);
     ml_json_bool_member(json, "heap_known", process->heap_was_laid);
     ml_json_bool_member(json, "heap_estimated", process->heap_is_estimated);
+    ml_report_json_heap_pages(json, process->cells_were_laid, &process->totals);
     ml_json_key(json, "moved_bytes");
     ml_json_integer(json, components.moved);
     ml_json_open_member(json, "components", '[');
@@ -428,6 +430,7 @@ void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile)
         error_member(json, "left_blocks_error", errors.live_blocks);
     }
     ml_json_bool_member(json, "ended_shown", profile->is_ended_shown);
+    ml_report_json_heap_pages(json, ml_profile_knows_pages(profile), &tree);
 }
 
 static void put_processes(struct ml_json *json, const struct ml_report *report, bool with_stacks) {

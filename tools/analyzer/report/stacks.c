@@ -176,11 +176,13 @@ static void put_stack(
 
     ml_report_print(
         page,
-        "%s%3zu. " ML_BOLD "%s  %.1f %%  " ML_PLAIN "in %s block%s",
+        "%s%3zu. " ML_BOLD "%s  %.1f %%  " ML_PLAIN "%s%sin %s block%s",
         number > 1 ? "\n" : "",
         number,
         ml_units_size(bytes).text,
         share,
+        ml_metric_is_of_pages(metric) ? ml_units_size(stack->own.live_bytes).text : "",
+        ml_metric_is_of_pages(metric) ? " live " : "",
         ml_units_count(blocks).text,
         ml_report_plural(blocks)
     );
@@ -292,7 +294,12 @@ const char *ml_report_live_title(const struct ml_profile *profile) {
 /* The list that the user asked for. */
 static void put_wished(const struct ml_report_page *page) {
     static const char *const titles[] = {
-        "Who holds what is live", "Who held the peak", "Who allocated"}; /* in the metric's order */
+        "Who holds what is live",
+        "Who held the peak",
+        "Who allocated",
+        "Whose live blocks are resident",
+        "Whose live blocks waste pages",
+        "Whose live blocks hold pages alone"}; /* in the metric's order */
     const struct ml_report *report = page->report;
     const char *title = report->metric == ML_METRIC_LIVE ? ml_report_live_title(report->profile)
                                                          : titles[report->metric];
@@ -302,7 +309,7 @@ static void put_wished(const struct ml_report_page *page) {
             "Who holds most live blocks",
             "Who held most blocks of the peak",
             "Who allocated most often"};
-        title = of_blocks[report->metric];
+        title = of_blocks[ml_metric_is_of_pages(report->metric) ? ML_METRIC_LIVE : report->metric];
     } else if (report->order == ML_ORDER_TEMPORARY) {
         title = "Who frees at once what it allocates";
     }

@@ -62,10 +62,12 @@ static bool add_nameless(struct callers *callers, const char *module) {
     return add_caller(callers, words);
 }
 
-void ml_report_callers(
-    const struct ml_report_page *page, uint32_t node, char out_callers[ML_REPORT_CALLERS_BYTES]
+void ml_report_callers_in(
+    const struct ml_report_page *page,
+    uint32_t node,
+    size_t columns,
+    char out_callers[ML_REPORT_CALLERS_BYTES]
 ) {
-    const size_t columns = page->style->width - FIGURES_COLUMNS;
     struct callers callers = {
         .text = out_callers,
         .columns = columns < ML_REPORT_CALLERS_BYTES - 1 ? columns : ML_REPORT_CALLERS_BYTES - 1};
@@ -96,6 +98,12 @@ void ml_report_callers(
         snprintf(out_callers, ML_REPORT_CALLERS_BYTES, "(no names)");
     }
     free(lines);
+}
+
+void ml_report_callers(
+    const struct ml_report_page *page, uint32_t node, char out_callers[ML_REPORT_CALLERS_BYTES]
+) {
+    ml_report_callers_in(page, node, page->style->width - FIGURES_COLUMNS, out_callers);
 }
 
 static int order_callers(const void *left, const void *right) {

@@ -400,6 +400,9 @@ void ml_report_text(
     ml_report_unrecorded(&page);
     ml_report_not_profiled(&page);
     ml_report_stacks(&page);
+    if (report->list == ML_LIST_USUAL) {
+        ml_report_pins(&page);
+    }
     ml_report_nameless(&page);
     put_more(&page);
 }
