@@ -56,6 +56,7 @@ struct ml_gap {
     PART(ml_supervisor, supervisor)                                                                \
     PART(ml_targets, targets)                                                                      \
     PART(ml_engine_triggers, triggers)                                                             \
+    PART(ml_views, views)                                                                          \
     PART(ml_watch, watch)
 
 /* What is said once a run. */

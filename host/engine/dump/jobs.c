@@ -9,6 +9,7 @@
 #include "host/engine/lifecycle.h"
 #include "host/engine/list/walk.h"
 #include "host/engine/members/members.h"
+#include "host/engine/views/views.h"
 #include "host/process/loop.h"
 
 /* Dumps that may wait. People and timers ask for them, not load. */
@@ -159,11 +160,25 @@ static void look_at_members(struct ml_engine *engine) {
         if (member->state == ML_MEMBER_RUNNING && ml_recording_in_service(member->recording)) {
             member->looks += member->looks == 0 ? 1 : 0; /* so that its memory is read */
             ml_member_look(engine, member);
-            ml_member_show(engine, member);
         }
     }
     ml_list_walk(engine);
     (void)ml_list_look(engine, true);
+}
+
+/* What was to be read is read. */
+static void ask_service(struct ml_engine *engine) {
+    struct ml_dump_job *job = engine->jobs->first;
+    if (engine->service_state == ML_ENGINE_RESTARTING) { /* it has ended meanwhile */
+        discard_file(job);
+        job->started = false;
+        return; /* ml_dump_jobs_resume */
+    }
+    struct memlog_service_dump_request request = {.file = job->file.fd};
+    ml_dump_order_init(engine, job, &request.order);
+    ml_dump_guard(engine, request.order.deadline_ms);
+    ML_SERVICE_ASK(&engine->link, memlog_service_dump, &request, on_dumped, engine);
+    ml_dump_order_fini(&request.order);
 }
 
 static void start_job(struct ml_engine *engine) {
@@ -178,18 +193,16 @@ static void start_job(struct ml_engine *engine) {
         end_job(engine, "", false, "there is no folder for dumps yet");
         return;
     }
-    if (!job->is_snapshot) {
-        if (ml_dumps_begin(&engine->jobs->folder, job->reason, &job->file, &error) != ML_OK) {
-            end_job(engine, "", false, error.text);
-            return;
-        }
-        look_at_members(engine);
+    if (job->is_snapshot) {
+        ask_service(engine);
+        return;
     }
-    struct memlog_service_dump_request request = {.file = job->file.fd};
-    ml_dump_order_init(engine, job, &request.order);
-    ml_dump_guard(engine, request.order.deadline_ms);
-    ML_SERVICE_ASK(&engine->link, memlog_service_dump, &request, on_dumped, engine);
-    ml_dump_order_fini(&request.order);
+    if (ml_dumps_begin(&engine->jobs->folder, job->reason, &job->file, &error) != ML_OK) {
+        end_job(engine, "", false, error.text);
+        return;
+    }
+    look_at_members(engine);
+    ml_views_want_all(engine, ask_service);
 }
 
 void ml_dump_job_queue(struct ml_engine *engine, struct ml_dump_job *job) {

@@ -26,7 +26,7 @@ struct ml_dump_job {
     struct ml_dump_file file;
     bool is_snapshot; /* into the caller's own file.fd, not into the folder */
     enum memlog_service_dump_content content;
-    bool started;   /* the service writes it */
+    bool started;   /* processes are read for it, or the service writes it */
     unsigned tries; /* services that have died over it */
     struct ml_dump_job *next;
 };

@@ -8,6 +8,7 @@
 
 #include "host/engine/members/recorder.h"
 #include "host/engine/members/targets.h"
+#include "host/engine/views/views.h"
 #include "host/process/clock.h"
 #include "host/process/loop.h"
 
@@ -81,30 +82,6 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
  * each dump, and now and then, for the dump after its end. A process that is gone soon is spared.
  */
 enum { VIEW_FROM_LOOK = 2, VIEW_EACH_LOOK = 12 };
-
-void ml_member_show(struct ml_engine *engine, struct ml_member *member) {
-    struct ml_process_view view;
-    if (engine->options->whole == ML_WHOLE_OFF || member->state != ML_MEMBER_RUNNING ||
-        !ml_recording_in_service(member->recording)) {
-        return;
-    }
-    view.seen = ml_clock_timestamp(engine->clock);
-    view.status = ml_memory_status_read(member->pid);
-    ml_process_threads_init(&view.threads, member->pid);
-    ml_memory_regions_init(&view.regions, member->pid);
-    ml_memory_pages_init(&view.pages, member->pid, &view.regions);
-    if (view.threads.count > 0) { /* 0: it is gone; what was seen stays */
-        const uint32_t libcs = ml_memory_regions_libcs(&view.regions);
-        ml_service_link_show(&engine->link, member, &view);
-        if (libcs > 1 && member->libc_files <= 1) {
-            member->libc_files = libcs;
-            ml_service_link_update(&engine->link, member);
-        }
-    }
-    ml_memory_pages_fini(&view.pages);
-    ml_memory_regions_fini(&view.regions);
-    ml_process_threads_fini(&view.threads);
-}
 
 /* It is not recorded, and it can be. */
 static bool may_begin(enum ml_recording state) {
@@ -270,7 +247,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
     ml_member_look(engine, member);
     if (member->looks == VIEW_FROM_LOOK || member->looks % VIEW_EACH_LOOK == VIEW_EACH_LOOK - 1) {
-        ml_member_show(engine, member);
+        ml_views_want(engine, member);
     }
     if (member->state == ML_MEMBER_RUNNING) {
         ml_member_look_soon(engine, member);

@@ -13,9 +13,6 @@ void ml_member_look_soon(struct ml_engine *engine, struct ml_member *member);
 /* Read a member's facts in /proc, and tell the service what is new. */
 void ml_member_look(struct ml_engine *engine, struct ml_member *member);
 
-/* Look at its threads and its memory, and tell the service. */
-void ml_member_show(struct ml_engine *engine, struct ml_member *member);
-
 /* Whether the kernel says that its process runs another image. Then the member ends here. */
 bool ml_member_check_image(struct ml_engine *engine, struct ml_member *member);
 

@@ -25,6 +25,7 @@
 #include "host/engine/triggers/cgroups.h"
 #include "host/engine/triggers/peak.h"
 #include "host/engine/triggers/triggers.h"
+#include "host/engine/views/views.h"
 #include "host/process/clock.h"
 #include "host/process/paths.h"
 
@@ -32,6 +33,7 @@ static void watch(struct ml_engine *engine) {
     ml_listen_init(engine);
     ml_watch_init(engine);
     ml_list_init(engine);
+    ml_views_init(engine);
     ml_dump_jobs_init(engine);
     ml_finish_init(engine);
     ml_engine_triggers_init(engine);
@@ -174,6 +176,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
     ml_engine_triggers_fini(engine);
     ml_peak_fini(engine);
     ml_finish_fini(engine);
+    ml_views_fini(engine);
     ml_dump_jobs_fini(engine);
     ml_engine_service_close(engine);
     for (uint32_t i = 0; i < engine->members.count; i++) {

@@ -1,0 +1,100 @@
+#include "host/engine/views/views.h"
+
+#include "host/engine/views/reader.h"
+#include "host/process/loop.h"
+
+/* For the views of a dump: those of a thousand processes of 5 ms each, twice. */
+static const double patience_s = 10.;
+
+static bool may_be_seen(const struct ml_engine *engine, const struct ml_member *member) {
+    return engine->options->whole != ML_WHOLE_OFF && member->state == ML_MEMBER_RUNNING &&
+           ml_recording_in_service(member->recording);
+}
+
+/* Whether it runs another image by now: what was read may be of that one. */
+static bool is_another(const struct ml_member *member) {
+    const struct ml_process_facts facts = ml_process_facts(member->pid);
+    return facts.start_ticks != member->start_ticks ||
+           ml_image_mark_differs(&member->image, &facts.image);
+}
+
+/* Nobody waits any more. */
+static void end_wait(struct ml_engine *engine) {
+    void (*on_all)(struct ml_engine * engine) = engine->views->on_all;
+    engine->views->on_all = NULL;
+    ev_timer_stop(engine->loop, &engine->views->patience);
+    if (on_all != NULL) {
+        on_all(engine);
+    }
+}
+
+static void
+tell(struct ml_engine *engine, struct ml_member *member, const struct ml_process_view *view) {
+    const uint32_t libcs = ml_memory_regions_libcs(&view->regions);
+    ml_service_link_show(&engine->link, member, view);
+    if (libcs > 1 && member->libc_files <= 1) {
+        member->libc_files = libcs;
+        ml_service_link_update(&engine->link, member);
+    }
+}
+
+static void
+on_view(void *context, uint32_t id, uint64_t serial, const struct ml_process_view *view) {
+    struct ml_engine *engine = context;
+    struct ml_member *member = ml_members_find(&engine->members, id);
+    engine->views->told_serial = serial;
+    /* Without threads it is gone, and what was seen before stays. */
+    if (member != NULL && may_be_seen(engine, member) && view->threads.count > 0 &&
+        !is_another(member)) {
+        tell(engine, member, view);
+    }
+    if (serial == engine->views->asked_serial) {
+        end_wait(engine);
+    }
+}
+
+static void on_patience(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    end_wait(watcher->data);
+}
+
+void ml_views_want(struct ml_engine *engine, struct ml_member *member) {
+    struct ml_views *views = engine->views;
+    if (!may_be_seen(engine, member)) {
+        return;
+    }
+    if (views->reader == NULL) {
+        const struct ml_view_reader_setup setup = {
+            .loop = engine->loop, .clock = engine->clock, .on_view = on_view, .context = engine};
+        views->reader = ml_view_reader_new(&setup);
+    }
+    if (views->reader != NULL) {
+        const uint64_t serial = ml_view_reader_ask(views->reader, member->id, member->pid);
+        views->asked_serial = serial > views->asked_serial ? serial : views->asked_serial;
+    }
+}
+
+void ml_views_want_all(struct ml_engine *engine, void (*on_all)(struct ml_engine *engine)) {
+    struct ml_views *views = engine->views;
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        ml_views_want(engine, engine->members.items[i]);
+    }
+    views->on_all = on_all;
+    if (views->told_serial == views->asked_serial) {
+        end_wait(engine);
+    } else {
+        ml_timer_start(engine->loop, &views->patience, patience_s);
+    }
+}
+
+void ml_views_init(struct ml_engine *engine) {
+    ml_timer_init(&engine->views->patience, on_patience, engine);
+}
+
+void ml_views_fini(struct ml_engine *engine) {
+    ev_timer_stop(engine->loop, &engine->views->patience);
+    engine->views->on_all = NULL;
+    ml_view_reader_free(engine->views->reader);
+    engine->views->reader = NULL;
+}
