@@ -10,6 +10,8 @@ enum { EXACT_VERSION = 1 };
 
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_snapshot_node)};
 static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_snapshot_cell)};
+static const struct ml_column holding_columns[] = {
+    ML_TRACE_HOLDING_COLUMNS(struct ml_snapshot_holding)};
 static const struct ml_column point_columns[] = {ML_TRACE_POINT_COLUMNS(struct ml_snapshot_point)};
 
 /* Rows on their way into a callback field. */
@@ -236,6 +238,7 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
     };
     if (process->view != NULL) {
         put_view(&head, process->view);
+        head.holdings_count = process->holdings_count;
     }
     for (uint32_t i = 0; i < process->sampling.count; i++) {
         head.sampling_ticks[i] = process->sampling.changes[i].ticks;
@@ -475,6 +478,7 @@ void ml_dump_exact_tables(
 ) {
     const struct rows nodes = ROWS(node_columns, process->nodes, process->nodes_count);
     const struct rows cells = ROWS(cell_columns, process->cells, process->cells_count);
+    const struct rows holdings = ROWS(holding_columns, process->holdings, process->holdings_count);
 
     put_texts(
         packet,
@@ -507,6 +511,12 @@ void ml_dump_exact_tables(
         struct rows piece = piece_of(packet, &cells, at);
         const ml_trace_MemlogTable table = {
             .process_id = process->id, .cells = {.funcs.encode = encode_rows, .arg = &piece}};
+        send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
+    }
+    for (size_t at = 0; at < holdings.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct rows piece = piece_of(packet, &holdings, at);
+        const ml_trace_MemlogTable table = {
+            .process_id = process->id, .holdings = {.funcs.encode = encode_rows, .arg = &piece}};
         send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
     }
     for (uint32_t i = 0; i < process->series_count; i++) {

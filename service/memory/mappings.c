@@ -208,6 +208,16 @@ void ml_mappings_apply(struct ml_mappings *mappings, const struct ml_mapping_rec
     }
 }
 
+void ml_mappings_note_own(struct ml_mappings *mappings, uint64_t start, uint64_t count_bytes) {
+    const uint64_t odd = (start | count_bytes) % ML_MAPPING_PAGE_BYTES;
+    if (odd == 0 && count_bytes > 0 && start < ML_ADDRESS_MAX &&
+        count_bytes <= ML_ADDRESS_MAX - start) {
+        const struct ml_mapping own = {
+            .start = start, .end = start + count_bytes, .marks = ML_MAPPED_BY_MEMLOG};
+        map(mappings, &own);
+    }
+}
+
 /* ---- all of them */
 
 struct listing {
@@ -252,11 +262,12 @@ void ml_mappings_inherit(
     struct ml_mappings *mappings, const struct ml_mappings *parents, uint64_t ticks
 ) {
     const uint32_t kept = ML_MAPPED_BY_ALLOCATOR | ML_MAPPED_WHOLE;
+    const uint32_t not_inherited = ML_MAPPED_BY_MEMLOG;
     struct ml_mapping *pieces = ml_mappings_list(parents);
     uint32_t left = ML_MAPPINGS_INHERITED_MAX;
     for (uint32_t i = 0; pieces != NULL && i < parents->count && left > 0; i++) {
         struct ml_mapping piece = pieces[i];
-        if (piece.born <= ticks) {
+        if (piece.born <= ticks && (piece.marks & not_inherited) == 0) {
             left--;
             piece.node = 0; /* the numbers are its parent's */
             piece.name = 0;

@@ -25,7 +25,8 @@ enum ml_mapping_marks {
     ML_MAPPED_AS_STACK = 2,     /* of a thread; the node ends with its start routine */
     ML_MAPPED_UNSEEN = 4,       /* nobody is known to have mapped it, but it was named */
     ML_MAPPED_WHOLE = 8,        /* it is as long as the kernel's mapping that begins there */
-    ML_MAPPED_BEFORE_FORK = 16  /* by a process that this one was forked from */
+    ML_MAPPED_BEFORE_FORK = 16, /* by a process that this one was forked from */
+    ML_MAPPED_BY_MEMLOG = 32    /* the client's own memory */
 };
 
 /* A piece. Pieces do not overlap. */
@@ -61,6 +62,10 @@ void ml_mappings_fini(struct ml_mappings *mappings);
 
 /* Apply the next record. */
 void ml_mappings_apply(struct ml_mappings *mappings, const struct ml_mapping_record *record);
+
+/* The client says that memory of its own lies there. Bytes that no process can have are passed
+ * over. */
+void ml_mappings_note_own(struct ml_mappings *mappings, uint64_t start, uint64_t count_bytes);
 
 /* The process was forked at `ticks` from one with these mappings: take those that were there, but
  * not where it has mapped something itself. Stacks and names are its parent's, and stay behind. */

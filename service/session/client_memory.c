@@ -2,6 +2,8 @@
  *
  * Blocks are laid as soon as they are known up to the moment of the view. What is allocated between
  * the reading of the pages and the laying is the uncertainty of the figures. */
+#include <stdlib.h>
+
 #include "service/session/internal.h"
 #include "service/session/session.h"
 #include "service/session/snapshot_build.h"
@@ -68,25 +70,49 @@ static bool has_all_blocks(const struct ml_client *client) {
            !client->tracker.totals_only && client->leaving == ML_LEAVING_NOT;
 }
 
+static void lay_blocks(struct laying *laying, const struct ml_host_view *view) {
+    const uint32_t cells = laying->client->tracker.cells.count;
+    if (has_all_blocks(laying->client) &&
+        ml_overlay_init(laying->overlay, &view->message->view, &laying->client->budget, cells) ==
+            ML_OK) {
+        lay(laying);
+        if (!is_fine(laying)) {
+            ml_overlay_fini(laying->overlay);
+        }
+    }
+}
+
+/* What the client itself has mapped, and who mapped the rest. */
+static void give_to_mappers(struct laying *laying, struct ml_host_view *view) {
+    struct ml_client *client = laying->client;
+    for (uint32_t i = 0; i < ML_STAGING_OWN; i++) {
+        const struct ml_staging_own *own = &client->staging.header.own[i];
+        ml_mappings_note_own(&client->mappings, own->start, own->bytes);
+    }
+    struct ml_mapping *pieces = ml_mappings_list(&client->mappings);
+    struct ml_holdings_work work = {
+        .view = &view->message->view,
+        .overlay = laying->overlay->heaps != NULL ? laying->overlay : NULL,
+        .pieces = pieces,
+        .pieces_count = pieces != NULL ? client->mappings.count : 0};
+    while (ml_holdings_add(&view->holdings, &work)) {
+        laying->blocks = BLOCKS_A_REST - 1;
+        (void)take_rest(laying);
+    }
+    free(pieces);
+}
+
 void ml_client_lay(
     struct ml_client *client, struct ml_host_view *view, const struct ml_rest *rest
 ) {
-    struct ml_overlay *overlay = &view->overlay;
-    struct laying laying = {.client = client, .overlay = overlay, .rest = rest};
-    if (!has_all_blocks(client) ||
-        ml_overlay_init(
-            overlay, &view->message->view, &client->budget, client->tracker.cells.count
-        ) != ML_OK) {
-        return;
-    }
+    struct laying laying = {.client = client, .overlay = &view->overlay, .rest = rest};
     ml_session_hold(client->session);
-    lay(&laying);
+    lay_blocks(&laying, view);
+    give_to_mappers(&laying, view);
     ml_session_release(client->session);
-    ml_overlay_end(overlay);
-    if (!is_fine(&laying)) {
-        ml_overlay_fini(overlay);
-    }
-    view->bytes += ml_overlay_bytes(overlay);
+    ml_overlay_end(laying.overlay);
+    view->bytes +=
+        ml_overlay_bytes(laying.overlay) + view->holdings.capacity * sizeof(*view->holdings.items);
 }
 
 static void drop(struct ml_client *client, struct ml_host_view **view) {

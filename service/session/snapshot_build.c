@@ -37,6 +37,7 @@ static void free_process(struct ml_snapshot_process *process) {
     free_texts(process->strings, process->strings_count);
     free(process->nodes);
     free(process->cells);
+    free(process->holdings);
     free_text(&process->allocator);
     free_text(&process->unseen);
     ml_host_view_free(process->view);

@@ -9,6 +9,7 @@
 #include "service/session/internal.h"
 #include "service/session/snapshot_build.h"
 #include "service/session/snapshot_internal.h"
+#include "service/snapshot/host_view.h"
 
 /* Things that are copied or looked at between two rests: some 100 us. */
 enum { STEPS_A_REST = 1024 };
@@ -159,14 +160,17 @@ static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *ou
     const struct ml_cells *cells = &copying->client->tracker.cells;
     const struct ml_snapshot_process *process = copying->process;
     const bool has_cells = copying->content != MEMLOG_SERVICE_DUMP_CONTENT_SERIES;
-    const uint32_t wanted = has_cells ? cells->count : process->series_count;
+    const uint32_t wanted =
+        has_cells ? cells->count + process->holdings_count : process->series_count;
     uint8_t *needed = ml_snapshot_array((size_t)end / 8 + 1, 1);
     *out_count = 0;
     if (needed == NULL) {
         return NULL;
     }
     for (uint32_t i = 0; i < wanted; i++) {
-        uint32_t id = has_cells ? node_of(&cells->cells[i]) : process->series[i].node;
+        uint32_t id = !has_cells         ? process->series[i].node
+                      : i < cells->count ? node_of(&cells->cells[i])
+                                         : process->holdings[i - cells->count].node;
         while (id != 0 && !is_needed(needed, id)) {
             needed[id / 8] |= (uint8_t)(1U << id % 8);
             (*out_count)++;
@@ -178,10 +182,40 @@ static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *ou
     return needed;
 }
 
+/* A holding is of a moment before, so its node and its name have been defined, or never will be. */
+static bool copy_holdings(struct copying *copying, uint32_t nodes_end) {
+    struct ml_snapshot_process *process = copying->process;
+    const struct ml_holdings *holdings = process->view != NULL ? &process->view->holdings : NULL;
+    if (holdings == NULL || copying->content == MEMLOG_SERVICE_DUMP_CONTENT_SERIES) {
+        return true;
+    }
+    process->holdings = ml_snapshot_array(holdings->count, sizeof(*process->holdings));
+    if (process->holdings == NULL) {
+        return false;
+    }
+    process->holdings_count = holdings->count;
+    for (uint32_t i = 0; i < holdings->count; i++) {
+        const struct ml_holding *holding = &holdings->items[i];
+        process->holdings[i] = (struct ml_snapshot_holding
+        ){.region = holding->region,
+          .kind = holding->kind,
+          .node = holding->node < nodes_end ? holding->node : 0,
+          .string = holding->name < copying->places_end ? copying->places[holding->name] : 0,
+          .mapped_bytes = holding->mapped_bytes,
+          .private_bytes = holding->bytes.private,
+          .shared_bytes = holding->bytes.shared};
+        step(copying);
+    }
+    return true;
+}
+
 static bool copy_nodes(struct copying *copying) {
     struct ml_snapshot_process *process = copying->process;
     uint32_t count = 0;
     const uint32_t end = ids_end(copying);
+    if (!copy_holdings(copying, end)) {
+        return false;
+    }
     uint8_t *needed = needed_nodes(copying, end, &count);
     process->nodes = ml_snapshot_array(count, sizeof(*process->nodes));
     if (needed == NULL || process->nodes == NULL) {

@@ -43,6 +43,7 @@ struct ml_host_view *ml_host_view_keep(struct ml_host_view *view) {
 void ml_host_view_free(struct ml_host_view *take_view) {
     if (take_view != NULL && --take_view->references == 0) {
         ml_overlay_fini(&take_view->overlay);
+        ml_holdings_fini(&take_view->holdings);
         free(take_view->message);
         free(take_view);
     }

@@ -9,14 +9,16 @@
 #include <stdint.h>
 
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
+#include "service/memory/holdings.h"
 #include "service/memory/overlay.h"
 
 struct ml_host_view {
     uint32_t references;
     struct memlog_service_show_process_request *message; /* a copy; the view's */
     uint64_t bytes;                                      /* that it takes */
-    uint64_t private_kb;       /* of all its mappings, and what is swapped out */
-    struct ml_overlay overlay; /* live blocks over its pages; without heaps: none were laid */
+    uint64_t private_kb;         /* of all its mappings, and what is swapped out */
+    struct ml_overlay overlay;   /* live blocks over its pages; without heaps: none were laid */
+    struct ml_holdings holdings; /* what others hold of them */
 };
 
 /* A copy of the message, with one reference. NULL: no memory. */

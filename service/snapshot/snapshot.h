@@ -93,6 +93,16 @@ struct ml_snapshot_series {
     uint32_t points_count;
 };
 
+/* What an owner other than live blocks holds of a mapping: service/memory/holdings.h. */
+struct ml_snapshot_holding {
+    uint32_t region; /* index in the view */
+    uint32_t kind;   /* enum ml_owner_kind */
+    uint32_t node;   /* id; 0: no stack */
+    uint32_t string; /* index into strings: its name; 0: none */
+    uint64_t mapped_bytes;
+    uint64_t private_bytes, shared_bytes; /* resident */
+};
+
 struct ml_snapshot_process {
     uint32_t id, parent_id;
     uint32_t pid, parent_pid;
@@ -140,6 +150,8 @@ struct ml_snapshot_process {
     uint32_t nodes_count;
     struct ml_snapshot_cell *cells;
     uint32_t cells_count;
+    struct ml_snapshot_holding *holdings; /* of the view's mappings */
+    uint32_t holdings_count;
     struct ml_snapshot_series *series; /* its own, then its stacks' */
     uint32_t series_count;
 };
