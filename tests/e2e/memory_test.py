@@ -104,6 +104,7 @@ class Memory(harness.Case):
         self.assertEqual(private["mapped"], 4 << 20)
         self.assertLess(private["other anonymous"], 100 << 10)  # the loader's, and libc's before main
         self.assertEqual(private["shared memory"], 3 << 20)
+        self.assertRegex(self.command("expand", "mapped", str(dump)).decode(), r"\n +4\.0 MiB 100\.0% +main +oracle\n")
 
     def test_after_its_end_the_dump_has_its_memory_when_that_was_largest(self):
         process = self.start()

@@ -139,8 +139,7 @@ static void take(void *context, const struct ml_owned *owned) {
         .path = region->name,
         .name = name_of(process, owned),
         .file = owned->kind == ML_COMPONENT_SLACK ? no_text : file_of(process, region),
-        .node = owned->holding && making->nodes ? making->nodes[owned->holding - process->holdings]
-                                                : ML_STACKS_NONE};
+        .node = owned->holding ? node_of(making, owned->holding->node) : ML_STACKS_NONE};
 
     if (owned->kind == ML_COMPONENT_HEAP) {
         ml_component_figures_add(&making->heap, &owned->figures);
