@@ -105,12 +105,19 @@ static bool needs_stack(const struct ml_event *event) {
     return event->mapping.kind != ML_MAPPING_UNMAP;
 }
 
-static void
-record_here(struct ml_thread *thread, const struct ml_unwind_entry *entry, struct ml_event *event) {
+/* `function`: of a thread's stack; else NULL. */
+static void record_here(
+    struct ml_thread *thread,
+    const struct ml_unwind_entry *entry,
+    struct ml_event *event,
+    const void *function
+) {
     const struct ml_hook hook = ml_hook_enter(thread, entry->sp);
     if (hook.lane != NULL) {
         const uint32_t phase = ml_hook_recording(thread);
-        event->mapping.node = needs_stack(event) ? ml_record_node(hook.lane, entry) : 0;
+        event->mapping.node = function != NULL     ? ml_record_call(hook.lane, entry, function)
+                              : needs_stack(event) ? ml_record_node(hook.lane, entry)
+                                                   : 0;
         ml_lane_record(hook.lane, event);
         ml_hook_calling(thread, phase);
     }
@@ -141,10 +148,27 @@ void ml_mapping_note(
         record_nested(thread, &event);
         break;
     case PLACE_STREAM:
-        record_here(thread, entry, &event);
+        record_here(thread, entry, &event, NULL);
         break;
     default:
         break;
+    }
+}
+
+void ml_mapping_stack(
+    const struct ml_unwind_entry *entry,
+    const void *address,
+    uint64_t length_bytes,
+    const void *function
+) {
+    struct ml_thread *thread = &ml_thread;
+    struct ml_event event = {.kind = ML_EVENT_MAPPING};
+    event.mapping.kind = ML_MAPPING_STACK;
+    event.mapping.address = (uintptr_t)address;
+    event.mapping.length_bytes = length_bytes;
+    if (ml_event_mapping_is_in_range(&event.mapping) &&
+        place_of(thread, entry->sp) == PLACE_STREAM) {
+        record_here(thread, entry, &event, function);
     }
 }
 

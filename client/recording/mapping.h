@@ -23,6 +23,14 @@ void ml_mapping_note(
     uint64_t length_bytes
 );
 
+/* It has started a thread with that stack, which calls `function` first. */
+void ml_mapping_stack(
+    const struct ml_unwind_entry *entry,
+    const void *address,
+    uint64_t length_bytes,
+    const void *function
+);
+
 /* It has named the range, or (NULL) taken the name away. The text is the program's, and may not be
  * readable. */
 void ml_mapping_name(const void *address, uint64_t length_bytes, const char *name);

@@ -8,6 +8,16 @@
 #include "client/stream/overrun.h"
 #include "client/stream/stack_table.h"
 
+/* Bounds of the section of functions that stand between the program and libc. */
+extern const char __start_memlog_between[] __attribute__((visibility("hidden"), weak));
+extern const char __stop_memlog_between[] __attribute__((visibility("hidden"), weak));
+
+/* A frame that the program does not have without memlog. */
+static bool is_between(const struct ml_unwind_thread *unwind, uint32_t frame) {
+    return unwind->frames[frame].pc - (uintptr_t)__start_memlog_between <
+           (uintptr_t)__stop_memlog_between - (uintptr_t)__start_memlog_between;
+}
+
 static uint64_t frame_key(const struct ml_unwind_thread *unwind, uint32_t frame) {
     const enum ml_frame_kind kind = ml_unwind_kind(unwind, frame);
     if (ml_likely(kind == ML_FRAME_ADDRESS)) {
@@ -40,6 +50,10 @@ static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *
     }
     uint32_t node = result.kept == 0 ? lane->thread_node : ml_unwind_node(unwind, result.kept - 1);
     for (uint32_t frame = result.kept; frame < result.count; frame++) {
+        if (ml_unlikely(is_between(unwind, frame))) {
+            ml_unwind_set_node(unwind, frame, node);
+            continue;
+        }
         const uint32_t child =
             ml_stack_child(lane, node, frame_key(unwind, frame), ml_unwind_module(unwind, frame));
         if (ml_unlikely(child == 0)) {
@@ -51,6 +65,21 @@ static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *
         ml_unwind_set_node(unwind, frame, node);
     }
     return node;
+}
+
+uint32_t
+ml_record_call(struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *function) {
+    const struct ml_module_seen seen = {.function = ml_module_record, .context = lane};
+    const uint32_t caller = ml_record_node(lane, entry);
+    struct ml_image image;
+    uint32_t module = 0;
+    if (ml_image_find((uintptr_t)function, &image)) {
+        module = ml_modules_id(&ml_process.unwind->modules, &image, &seen);
+        ml_module_define(lane, module, (uintptr_t)function);
+    }
+    const uint64_t key = ml_stack_key_address(module, (uintptr_t)function);
+    const uint32_t node = ml_stack_child(lane, caller, key, module);
+    return node != 0 ? node : caller;
 }
 
 static uint32_t new_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {

@@ -26,6 +26,10 @@ ml_record_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
                                     : ml_record_node_slow(lane, *entry);
 }
 
+/* The node of a function that is called from `entry`'s stack later, by another thread. */
+uint32_t
+ml_record_call(struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *function);
+
 /* The block is new; its stack starts at `entry`. Inline, a kilobyte of code, for the hook that
  * records most events. */
 static inline __attribute__((always_inline)) void ml_record_alloc_here(

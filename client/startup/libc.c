@@ -1,8 +1,20 @@
 #include "client/startup/libc.h"
 
+#include "client/state/sys.h"
 #include "client/symbols/symbols.h"
 
 struct ml_libc ml_libc;
+
+/* As glibc takes it from the limit at the start. */
+static uint64_t default_stack_bytes(void) {
+    enum { UNLIMITED_BYTES = 2 << 20, PAGE_BYTES = 4096 };
+    struct rlimit limit = {0};
+    if (ml_sys4(SYS_prlimit64, 0, RLIMIT_STACK, 0, (long)&limit) != 0) {
+        return 0;
+    }
+    return limit.rlim_cur == RLIM_INFINITY ? UNLIMITED_BYTES
+                                           : limit.rlim_cur & ~(uint64_t)(PAGE_BYTES - 1);
+}
 
 void ml_libc_resolve(void) {
     ml_symbol_next_function(&ml_libc.close, "close");
@@ -30,6 +42,9 @@ void ml_libc_resolve(void) {
     ml_symbol_next_function(&ml_libc.mremap, "mremap");
     ml_symbol_next_function(&ml_libc.shmat, "shmat");
     ml_symbol_next_function(&ml_libc.shmdt, "shmdt");
+    ml_symbol_next_function(&ml_libc.pthread_create, "pthread_create");
+    ml_symbol_next_function(&ml_libc.pthread_attr_getstacksize, "pthread_attr_getstacksize");
+    ml_libc.stack_bytes = default_stack_bytes();
     ml_symbol_next_function(&ml_libc.mmap, "mmap"); /* behind the other four: it stands for them */
     ml_symbol_next_function(&ml_libc.syscall, "syscall");
     ml_symbol_next_function(&ml_libc.clone, "clone");

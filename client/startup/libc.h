@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -50,9 +51,12 @@ struct ml_libc {
     void *(*mremap)(void *, size_t, size_t, int, ...);
     void *(*shmat)(int, const void *, int);
     int (*shmdt)(const void *);
-    void *syscall; /* jumped to, never called: see hooks/clone.c */
-    void *clone;   /* likewise */
-    void *fork;    /* _Fork; likewise */
+    int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    int (*pthread_attr_getstacksize)(const pthread_attr_t *, size_t *);
+    uint64_t stack_bytes; /* of a thread whose creator does not say; 0: not known */
+    void *syscall;        /* jumped to, never called: see hooks/clone.c */
+    void *clone;          /* likewise */
+    void *fork;           /* _Fork; likewise */
 };
 
 extern struct ml_libc ml_libc;

@@ -16,4 +16,8 @@
  * client/recording/nested.h recognizes them. */
 #define ML_HOOK __attribute__((section("memlog_hooks"), noinline))
 
+/* For functions that call the program's on, which may allocate: by their section
+ * client/recording/record.c leaves their frames out of stacks. */
+#define ML_BETWEEN __attribute__((section("memlog_between"), noinline))
+
 #endif

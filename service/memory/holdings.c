@@ -122,6 +122,13 @@ end_of(const struct ml_mapping *piece, const struct memlog_service_memory_region
     return is_whole || piece->end > region->end ? region->end : piece->end;
 }
 
+/* Its length is what its creator asked for. Below its guard page lies something else. */
+static bool
+is_below_stack(const struct ml_mapping *piece, const struct memlog_service_memory_region *region) {
+    return (piece->marks & ML_MAPPED_AS_STACK) != 0 &&
+           (piece->end <= region->start || piece->end > region->end);
+}
+
 static bool add_region(struct ml_holdings *holdings, struct ml_holdings_work *work) {
     const struct memlog_service_memory_region *region = &work->view->regions.items[work->region];
     uint64_t behind = region->start;
@@ -135,7 +142,7 @@ static bool add_region(struct ml_holdings *holdings, struct ml_holdings_work *wo
         const struct ml_mapping *piece = &work->pieces[i];
         const uint64_t start = piece->start > behind ? piece->start : behind;
         const uint64_t end = end_of(piece, region);
-        if (start < end) {
+        if (start < end && !is_below_stack(piece, region)) {
             is_fine = add_arenas(holdings, work, behind, start) &&
                       add_piece(holdings, work, piece, start, end);
             behind = end;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, STACK_BYTES = 300 * PAGE };
 
 #define PLACE_FIRST UINT64_C(0x100000000000)
 #define PLACE_MOVED UINT64_C(0x100010000000)

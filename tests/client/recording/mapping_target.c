@@ -1,7 +1,9 @@
 /* The program of mapping_test: it maps at places that nobody else takes, and prints nothing. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -47,6 +49,23 @@ static int fork_and_map(void) {
     return pid > 0 && waitpid(pid, &status, 0) == pid ? status : 1;
 }
 
+/* Names a page of its own stack by its own address. */
+static void *work(void *argument) {
+    char name[32];
+    const uintptr_t here = (uintptr_t)name & ~(uintptr_t)(PAGE - 1);
+    (void)snprintf(name, sizeof(name), "%#lx", (unsigned long)(uintptr_t)work);
+    (void)prctl(0x53564d41, 0, here, PAGE, name);
+    return argument;
+}
+
+static int start_thread(size_t stack_bytes) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    return pthread_attr_init(&attributes) + pthread_attr_setstacksize(&attributes, stack_bytes) +
+           pthread_create(&thread, &attributes, work, NULL) + pthread_join(thread, NULL) +
+           pthread_create(&thread, NULL, work, NULL) + pthread_join(thread, NULL);
+}
+
 int main(void) {
     int failures = map(PLACE_FIRST, 10);
     failures += munmap(at(PLACE_FIRST) + 3 * PAGE, PAGE + 1);
@@ -70,6 +89,7 @@ int main(void) {
     failures += shmctl(id, IPC_RMID, NULL);
     failures += shmdt(shared);
     failures += signal(SIGUSR1, handle) == SIG_ERR || raise(SIGUSR1) != 0 ? 1 : 0;
+    failures += start_thread(STACK_BYTES);
     failures += fork_and_map();
     (void)syscall(SYS_munmap, at(PLACE_MOVED), PAGE); /* memlog does not see it */
     return failures;

@@ -1,5 +1,6 @@
 /* What a program maps is in its stream: each call, and what came of it. */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -103,9 +104,61 @@ START_TEST(a_childs_first_mapping_begins_its_stream) {
 }
 END_TEST
 
+static const struct ml_event_mapping *
+next_of_kind(const struct captured_process *process, size_t *position, uint32_t kind) {
+    while (*position < process->events_count) {
+        const struct ml_event *event = &process->events[(*position)++].event;
+        if (event->kind == ML_EVENT_MAPPING && event->mapping.kind == kind) {
+            return &event->mapping;
+        }
+    }
+    return NULL;
+}
+
+static const struct ml_event_node *node_of(const struct captured_process *process, uint32_t id) {
+    for (size_t i = 0; i < process->events_count; i++) {
+        const struct ml_event *event = &process->events[i].event;
+        if (event->kind == ML_EVENT_NODE && event->node.id == id) {
+            return &event->node;
+        }
+    }
+    ck_abort_msg("node %u is not defined", id);
+    return NULL;
+}
+
+START_TEST(a_threads_stack_has_its_start_routine) {
+    size_t at = 0;
+    size_t named = 0;
+    run();
+    const struct captured_process *process = &capture.processes[0];
+    for (int i = 0; i < 2; i++) {
+        const struct ml_event_mapping *stack = next_of_kind(process, &at, ML_MAPPING_STACK);
+        ck_assert_ptr_nonnull(stack);
+        ck_assert(i == 1 || stack->length_bytes == STACK_BYTES);
+        /* What the thread itself says: a page of its stack, and its function. */
+        const struct ml_event_mapping *name = next_of_kind(process, &named, ML_MAPPING_NAME);
+        while (name != NULL && name->address < PLACE_END) {
+            name = next_of_kind(process, &named, ML_MAPPING_NAME);
+        }
+        ck_assert_ptr_nonnull(name);
+        ck_assert_uint_ge(name->address, stack->address);
+        ck_assert_uint_lt(name->address, stack->address + stack->length_bytes);
+        const struct ml_event_node *routine = node_of(process, stack->node);
+        char text[32];
+        (void)snprintf(text, sizeof(text), "%#lx", (unsigned long)routine->address);
+        is_string(process, name->string_id, text);
+        ck_assert_uint_ne(routine->module, 0);
+        /* Its creator is a function of the program too, and no frame of memlog's is between. */
+        ck_assert_uint_eq(node_of(process, routine->parent)->module, routine->module);
+    }
+    capture_free(&capture);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("mapping");
     tcase_add_test(tcase, each_call_and_what_came_of_it_is_recorded);
+    tcase_add_test(tcase, a_threads_stack_has_its_start_routine);
     tcase_add_test(tcase, a_childs_first_mapping_begins_its_stream);
     return run_suite("mapping", tcase);
 }
