@@ -61,18 +61,29 @@ static enum ml_component of_file(const struct ml_profile_region *region) {
                : ML_COMPONENT_FILES;
 }
 
-/* The loader maps .bss without a file, behind the file's data. The kernel may join that mapping
- * with its neighbours. Then it is larger, and not .bss alone. */
-static bool
-is_bss(const struct ml_profile_process *process, const struct ml_profile_region *region) {
-    enum { PAGE_BYTES = 4096 };
-    for (size_t i = 0; i < process->modules_count; i++) {
-        const struct ml_profile_module *module = &process->modules[i];
-        if (region->start >= module->start && region->end < module->end + PAGE_BYTES) {
-            return true;
-        }
+/* The file's mapping that ends where this one begins; NULL: none does. */
+static const struct ml_profile_region *
+file_before(const struct ml_profile_process *process, const struct ml_profile_region *region) {
+    const struct ml_profile_region *before = region - 1;
+    return region > process->regions && before->inode != 0 && before->end == region->start ? before
+                                                                                           : NULL;
+}
+
+/* The loader maps .bss without a file, right behind the file's data. The kernel may join that
+ * mapping with what was mapped behind it: what is known to be somebody else's is not counted here.
+ */
+static bool is_bss(const struct ml_profile_region *before) {
+    return before != NULL && has_permission(before, MEMLOG_SERVICE_MEMORY_PERMISSION_WRITE) &&
+           !has_permission(before, MEMLOG_SERVICE_MEMORY_PERMISSION_SHARED);
+}
+
+static enum ml_component
+of_plain(const struct ml_profile_process *process, const struct ml_profile_region *region) {
+    const struct ml_profile_region *before = file_before(process, region);
+    if (!is_bss(before)) {
+        return ML_COMPONENT_ANONYMOUS;
     }
-    return false;
+    return is_memlog(before) ? ML_COMPONENT_MEMLOG : ML_COMPONENT_DATA;
 }
 
 enum ml_component ml_component_of_region(
@@ -96,5 +107,5 @@ enum ml_component ml_component_of_region(
     if (begins_with(&region->name, "[v")) { /* the kernel's own: [vdso], [vvar], [vsyscall] */
         return ML_COMPONENT_CODE;
     }
-    return is_bss(process, region) ? ML_COMPONENT_DATA : ML_COMPONENT_ANONYMOUS;
+    return of_plain(process, region);
 }

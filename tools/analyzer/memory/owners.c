@@ -95,7 +95,7 @@ static void claim_heap(struct division *division) {
     const uint64_t pages_private = region->heap_pages_private_bytes;
     const uint64_t pages_shared = region->heap_pages_shared_bytes;
 
-    if (!division->process->heap_was_laid || region->heap_blocks == 0) {
+    if (!division->process->heap_was_laid) {
         return;
     }
     claim(division, ML_COMPONENT_HEAP, NULL, region->heap_private_bytes, region->heap_shared_bytes);
@@ -108,10 +108,13 @@ static void claim_heap(struct division *division) {
     );
 }
 
-/* Files and shared memory stay what they are, whoever mapped them. */
+/* Files and shared memory stay what they are, whoever mapped them. The kernel joins .bss with what
+ * was mapped behind it. */
 static enum ml_component
 kind_of_holding(const struct division *division, const struct ml_profile_region_holding *holding) {
-    const bool is_plain = division->kind == ML_COMPONENT_ANONYMOUS;
+    const bool is_bss = division->region->inode == 0 && (division->kind == ML_COMPONENT_DATA ||
+                                                         division->kind == ML_COMPONENT_MEMLOG);
+    const bool is_plain = division->kind == ML_COMPONENT_ANONYMOUS || is_bss;
 
     switch (holding->kind) {
     case ML_HOLDING_ALLOCATOR:

@@ -148,6 +148,48 @@ START_TEST(files_stay_files_whoever_mapped_them) {
 }
 END_TEST
 
+START_TEST(a_block_that_begins_in_another_mapping_is_the_heaps_here_too) {
+    regions[0].heap_private_bytes = 39 * KIB;
+    regions[0].heap_pages_private_bytes = 40 * KIB;
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_HEAP].private, 39 * KIB);
+    ck_assert_uint_eq(of[ML_COMPONENT_SLACK].private, 1 * KIB);
+}
+END_TEST
+
+/* The second mapping begins where the first, a file's, ends. */
+static void lay_behind(const char *file) {
+    process.regions_count = 2;
+    name_region(0, file, 8);
+    regions[1].start = regions[0].end;
+    regions[1].end = regions[0].end + 0x19000;
+}
+
+START_TEST(what_lies_behind_a_files_data_is_its_bss) {
+    lay_behind("/usr/lib/libx.so.1");
+    hold(1, ML_HOLDING_MAPPED, 15, 0); /* the kernel has joined the two */
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_MAPPED].private, 15 * KIB);
+    ck_assert_uint_eq(of[ML_COMPONENT_DATA].private, (40 + 25) * KIB);
+    ck_assert_uint_eq(of[ML_COMPONENT_ANONYMOUS].private, 0);
+}
+END_TEST
+
+START_TEST(what_lies_behind_memlogs_data_is_memlogs) {
+    lay_behind("/usr/lib/libmemlog.so");
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_MEMLOG].private, 80 * KIB);
+}
+END_TEST
+
+START_TEST(what_lies_behind_a_file_that_is_not_written_to_is_nobodys) {
+    lay_behind("/usr/lib/libx.so.1");
+    regions[0].permissions = CODE;
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_ANONYMOUS].private, 40 * KIB);
+}
+END_TEST
+
 START_TEST(the_rest_of_the_heap_is_the_allocators) {
     name_region(0, "[heap]", 0);
     regions[0].heap_blocks = 1;
@@ -193,6 +235,10 @@ int main(void) {
     tcase_add_test(cases, an_owner_never_takes_more_than_is_left);
     tcase_add_test(cases, what_came_to_a_mapping_that_is_held_as_a_whole_is_its_holders);
     tcase_add_test(cases, files_stay_files_whoever_mapped_them);
+    tcase_add_test(cases, a_block_that_begins_in_another_mapping_is_the_heaps_here_too);
+    tcase_add_test(cases, what_lies_behind_a_files_data_is_its_bss);
+    tcase_add_test(cases, what_lies_behind_memlogs_data_is_memlogs);
+    tcase_add_test(cases, what_lies_behind_a_file_that_is_not_written_to_is_nobodys);
     tcase_add_test(cases, the_rest_of_the_heap_is_the_allocators);
     tcase_add_test(cases, a_dump_whose_heap_was_not_laid_keeps_it_with_its_mapping);
     tcase_add_test(cases, figures_at_their_limits_stay_within_the_mapping);
