@@ -1,11 +1,13 @@
 """Whose each page of a mapping is: programs that know their own mappings (tests/oracle/maps), held to the kernel's figures and to a dump's, page by page."""
 # runner: timeout=900
+import collections
 import json
 import unittest
 
 import dumped
 import harness
 import kernel
+import names
 
 CASES = {
     "anonymous": (
@@ -24,8 +26,12 @@ CASES = {
     ),
     "stacks": ("stacks_default", "stacks_sized", "stacks_given", "stacks_detached", "stacks_ended", "stacks_many"),
     "random": tuple(f"random{seed}" for seed in range(8)),
-    "odd": ("many", "raw_call", "raw_unmap", "raw_over", "in_a_handler", "in_a_vfork_child", "by_brk", "by_malloc"),
+    "odd": ("many", "raw_call", "raw_unmap", "raw_over", "in_a_handler", "in_a_vfork_child", "by_brk", "by_malloc", "by_malloc_in_parts"),
 }
+
+
+# Of the loader and the C library, whose calls of mmap nobody sees: room for threads' variables, and what .bss leaves of a page.
+LOADERS_BYTES = 64 << 10
 
 
 class Standing:
@@ -42,6 +48,8 @@ class Standing:
         self.resident = {
             pid: [kernel.resident(pid, claim["start"], claim["mapped_bytes"]) for claim in claims] for pid, claims in self.claims.items()
         }
+        self.stacks = {pid: held_by_stacks(pid, claims, self.regions[pid]) for pid, claims in self.claims.items()}
+        self.held = {pid: held_by_claims(pid, claims, self.regions[pid]) for pid, claims in self.claims.items()}
         (dump,) = test.folder.glob("dumps*/*.manual.pftrace")
         self.dump = dumped.processes(dump)
         self.entries = {entry["pid"]: entry for entry in test.report(dump)["processes"]}
@@ -57,6 +65,45 @@ def own(regions):
     return [region for region in regions if region.inode == 0]
 
 
+def held_by_claims(pid, claims, regions):
+    """(region, chain, name) -> [mapped, private, shared] bytes of claimed mappings."""
+    held = collections.defaultdict(lambda: [0, 0, 0])
+    for claim in claims:
+        end = claim["start"] + claim["mapped_bytes"]
+        for index, region in enumerate(regions):
+            first, last = max(claim["start"], region.start), min(end, region.end)
+            if claim["kind"] in ("mapped", "inherited", "zeros") and first < last:
+                private, shared = kernel.resident(pid, first, last - first) if claim["kind"] != "zeros" else (0, 0)
+                add(held[index, claim["chain"], claim["name"]], (last - first, private, shared))
+    return held
+
+
+def held_by_stacks(pid, claims, regions):
+    """(region, start routine) -> private bytes of claimed stacks of threads."""
+    held = collections.Counter()
+    for claim in claims:
+        for index, region in enumerate(regions):
+            if claim["kind"] == "stack" and region.start <= claim["start"] < region.end:
+                held[index, claim["chain"]] += kernel.resident(pid, claim["start"], claim["mapped_bytes"])[0]
+    return held
+
+
+def add(sums, more):
+    for i, value in enumerate(more):
+        sums[i] += value
+
+
+def held_by_dump(process, chains):
+    """The same of the dump's holdings by a stack of these programs, and (chain "") of what was mapped before a fork."""
+    held = collections.defaultdict(lambda: [0, 0, 0])
+    for one in process.holdings:
+        chain = names.chain(process.frames(one["node"]))
+        if dumped.HOLDING_KINDS[one["kind"]] == "mapped" and (chain or not one["node"]):
+            known = next((claimed for claimed in chains if (chain + "<").startswith(claimed + "<")), chain)
+            add(held[one["region"], known, process.strings[one["string"]]], (one["mapped_bytes"], one["private_bytes"], one["shared_bytes"]))
+    return held
+
+
 class Mappings(harness.Case):
     def command(self, *words):
         answer = harness.run_words([str(harness.MEMLOG), *words], self.folder, self.environment(), b"", harness.TIMEOUT)
@@ -67,7 +114,7 @@ class Mappings(harness.Case):
         answer = harness.run_words([str(harness.MEMLOG), "ps", "--json"], self.folder, self.environment(), b"", harness.TIMEOUT)
         return {entry["pid"] for entry in json.loads(answer.stdout)["processes"] if entry["recording"]}
 
-    def check(self, *program):
+    def check(self, *program, stacks_known=True):
         standing = Standing(self, *program)
         self.assertTrue(standing.claims)
         for pid, claims in standing.claims.items():
@@ -76,6 +123,10 @@ class Mappings(harness.Case):
             self.check_regions(standing.dump[pid].regions, standing.regions[pid])
             self.check_sums(standing.entries[pid]["memory"], standing.dump[pid].regions, standing.regions[pid])
             self.check_cells(standing.dump[pid])
+            if stacks_known:
+                self.check_holdings(standing.dump[pid], standing.held[pid])
+                self.check_stacks(standing.dump[pid], standing.stacks[pid])
+                self.check_unexplained(standing.entries[pid]["memory"], claims, standing.resident[pid])
 
     def check_claims(self, claims, resident):
         """The oracle is right about itself."""
@@ -126,10 +177,30 @@ class Mappings(harness.Case):
         for cell in process.cells:
             self.assertLessEqual(cell["resident_private_bytes"] + cell["resident_shared_bytes"], cell["live_bytes"])
 
+    def check_holdings(self, process, claimed):
+        """Each owner has of each mapping what it claims, to the page, and nobody else has anything."""
+        held = held_by_dump(process, {chain for _, chain, _ in claimed})
+        self.assertEqual(dict(held), dict(claimed))
+
+    def check_stacks(self, process, claimed):
+        """Each thread's stack bears its start routine's name, and has its pages. The C library keeps others, of threads that have ended."""
+        held = collections.Counter()
+        for one in process.holdings:
+            if dumped.HOLDING_KINDS[one["kind"]] == "stack":
+                held[one["region"], names.routine(process.frames(one["node"]))] += one["private_bytes"]
+        self.assertEqual({key: held[key] for key in claimed}, dict(claimed))
+        self.assertLessEqual({chain for _, chain in held}, {chain for _, chain in claimed} | {"end_at_once"})
+
+    def check_unexplained(self, memory, claims, resident):
+        private = {one["name"]: one["private_bytes"] for one in memory["components"]}
+        unseen = sum(found[0] for claim, found in zip(claims, resident, strict=True) if claim["kind"] == "unhooked")
+        self.assertGreaterEqual(private["other anonymous"], unseen)
+        self.assertLessEqual(private["other anonymous"], unseen + LOADERS_BYTES)
+
     def check_cases(self, group):
         for case in CASES[group]:
             with self.subTest(case):
-                self.check(harness.PROGRAMS / "oracle" / "maps", case)
+                self.check(harness.PROGRAMS / "oracle" / "maps", case, stacks_known=group != "stacks")
 
     def test_anonymous_mappings_and_what_is_left_of_them(self):
         self.check_cases("anonymous")

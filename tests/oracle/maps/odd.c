@@ -18,6 +18,7 @@ MAPS_PATH static void in_a_handler(void);
 MAPS_PATH static void in_a_vfork_child(void);
 MAPS_PATH static void by_brk(void);
 MAPS_PATH static void by_malloc(void);
+MAPS_PATH static void by_malloc_in_parts(void);
 MAPS_PATH void on_signal(int number);
 MAPS_PATH void child_of_vfork(void);
 
@@ -83,7 +84,7 @@ MAPS_PATH static void raw_unmap(void) {
     claim_pages("map_pages<raw_unmap", at + 50 * MAPS_PAGE, 30, 30);
 }
 
-/* A mapping of another kind stands where a seen one stood: the old owner has no part in it. */
+/* Unseen, other memory came to stand where a seen mapping stood. Whoever was seen keeps it. */
 MAPS_PATH static void raw_over(void) {
     char *at = map_pages(60);
     touch(at, 60 * MAPS_PAGE);
@@ -101,11 +102,7 @@ MAPS_PATH static void raw_over(void) {
     }
     touch(at + 20 * MAPS_PAGE, 4 * MAPS_PAGE);
     claim_pages("map_pages<raw_over", at, 20, 20);
-    claim((struct claim
-    ){.kind = "shared memory",
-      .start = at + 20 * MAPS_PAGE,
-      .mapped_bytes = (size_t)10 * MAPS_PAGE,
-      .private_bytes = (long)4 * MAPS_PAGE});
+    claim_pages("map_pages<raw_over", at + 20 * MAPS_PAGE, 10, 4);
     claim_pages("map_pages<raw_over", at + 30 * MAPS_PAGE, 30, 30);
 }
 
@@ -128,7 +125,8 @@ MAPS_PATH void child_of_vfork(void) {
     touch(kept, 13 * MAPS_PAGE);
 }
 
-/* The child has the parent's memory: what it maps stays behind. */
+/* The child has the parent's memory, and its thread's variables, too: nobody can record for it what
+ * it maps and leaves behind. */
 MAPS_PATH static void in_a_vfork_child(void) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -141,7 +139,11 @@ MAPS_PATH static void in_a_vfork_child(void) {
     if (pid < 0 || waitpid(pid, NULL, 0) != pid || kept == NULL) {
         claims_die("vfork failed");
     }
-    claim_pages("map_pages<child_of_vfork", kept, 26, 13);
+    claim((struct claim
+    ){.kind = "unhooked",
+      .start = kept,
+      .mapped_bytes = (size_t)26 * MAPS_PAGE,
+      .private_bytes = (long)13 * MAPS_PAGE});
 }
 
 /* [heap] is the allocator's, also where the program moved its end by itself. */
@@ -176,6 +178,23 @@ MAPS_PATH static void by_malloc(void) {
       .private_bytes = CLAIM_KERNEL});
 }
 
+/* The kernel has two mappings of it now, and the block begins in the first. */
+MAPS_PATH static void by_malloc_in_parts(void) {
+    enum { BYTES = 8 << 20 };
+    char *block = malloc(BYTES);
+    if (block == NULL) {
+        claims_die("malloc failed");
+    }
+    char *first = block + (-(uintptr_t)block & (MAPS_PAGE - 1));
+    (void)madvise(first + 10 * MAPS_PAGE, (size_t)1000 * MAPS_PAGE, MADV_NOHUGEPAGE);
+    touch(block, (size_t)800 * MAPS_PAGE);
+    claim((struct claim
+    ){.kind = "heap",
+      .start = first,
+      .mapped_bytes = BYTES - MAPS_PAGE,
+      .private_bytes = CLAIM_KERNEL});
+}
+
 bool odd_case(const char *name) {
     static const struct maps_case cases[] = {
         {"many", many},
@@ -186,6 +205,7 @@ bool odd_case(const char *name) {
         {"in_a_vfork_child", in_a_vfork_child},
         {"by_brk", by_brk},
         {"by_malloc", by_malloc},
+        {"by_malloc_in_parts", by_malloc_in_parts},
     };
     return maps_run(cases, sizeof(cases) / sizeof(*cases), name);
 }

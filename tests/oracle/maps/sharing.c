@@ -35,6 +35,16 @@ claim_both(const char *chain, const char *start, size_t pages, long private_page
       .shared_bytes = shared * MAPS_PAGE});
 }
 
+/* In a child: what its parent mapped is mapped still, by whom is the parent's to tell. */
+static void claim_inherited(const char *start, size_t pages, long private_pages, long shared) {
+    claim((struct claim
+    ){.kind = "inherited",
+      .start = start,
+      .mapped_bytes = pages * MAPS_PAGE,
+      .private_bytes = private_pages * MAPS_PAGE,
+      .shared_bytes = shared * MAPS_PAGE});
+}
+
 /* 16 pages: the child writes 4 of them, then the parent 2 others. Who wrote has his own; what is
  * left has one process alone. */
 MAPS_PATH static void copied_on_write(void) {
@@ -49,7 +59,7 @@ MAPS_PATH static void copied_on_write(void) {
         char byte;
         touch(at, 4 * MAPS_PAGE);
         (void)!read(parent_wrote[0], &byte, 1);
-        claim_both(chain, at, 16, 6, 10);
+        claim_inherited(at, 16, 6, 10);
         claims_of_child();
     }
     touch(at + 10 * MAPS_PAGE, 2 * MAPS_PAGE);
@@ -67,7 +77,7 @@ MAPS_PATH static void shared_by_fork(void) {
     touch(at, 5 * MAPS_PAGE);
     if (claims_fork() == 0) {
         touch(at + 3 * MAPS_PAGE, 10 * MAPS_PAGE);
-        claim_both(chain, at, 30, 8, 2);
+        claim_inherited(at, 30, 8, 2);
         claims_of_child();
     }
     claims_wait();
@@ -83,8 +93,8 @@ MAPS_PATH static void child_unmaps(void) {
         if (munmap(at + 8 * MAPS_PAGE, (size_t)20 * MAPS_PAGE) != 0) {
             claims_die("munmap failed");
         }
-        claim_both(chain, at, 8, 0, 8);
-        claim_both(chain, at + 28 * MAPS_PAGE, 12, 0, 12);
+        claim_inherited(at, 8, 0, 8);
+        claim_inherited(at + 28 * MAPS_PAGE, 12, 0, 12);
         claims_of_child();
     }
     claims_wait();
@@ -98,7 +108,7 @@ MAPS_PATH static void child_maps(void) {
         touch(mine, 11 * MAPS_PAGE);
         claim_both("map_pages<child_maps", mine, 22, 11, 0);
         touch(at, 2 * MAPS_PAGE);
-        claim_both("map_pages<child_maps", at, 10, 2, 0);
+        claim_inherited(at, 10, 2, 0);
         claims_of_child();
     }
     touch(at, 3 * MAPS_PAGE);
