@@ -4,21 +4,30 @@
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/formats/flame.h"
 #include "tools/analyzer/report/report.h"
+#include "tools/analyzer/whole/data.h"
 
 /* What a browser lays out and draws at once without a pause. */
 enum { PAGE_FRAMES_MAX = 7500 };
 
+enum form { FORM_FRAMES, FORM_PROCESSES, FORM_MEMORY, FORM_METRICS };
+
 struct request {
     const char *before;
-    bool processes;
+    enum form form;
     enum ml_metric metric;
     struct ml_load load;
 };
 
 static const struct ml_option options[] = {
     {.name = "--processes",
-     ML_FLAG_TO(struct request, processes),
+     ML_CHOICE_TO(struct request, form, FORM_PROCESSES),
      .help = "who they are and what they hold; else the frames of a flame graph"},
+    {.name = "--memory",
+     ML_CHOICE_TO(struct request, form, FORM_MEMORY),
+     .help = "what their private memory is made of"},
+    {.name = "--metrics",
+     ML_CHOICE_TO(struct request, form, FORM_METRICS),
+     .help = "the same for Prometheus"},
     ML_ROW_METRIC(struct request, metric, "what is shown first (default: live)"),
     ML_ROW_PID(struct request, load.pid, "this process only"),
     {.name = "--role",
@@ -34,11 +43,21 @@ static const struct ml_option options[] = {
 static enum ml_status write_data(
     const struct request *request, const struct ml_loaded *after, const struct ml_loaded *before
 ) {
-    if (request->processes) {
-        const struct ml_report report = {
-            .profile = &after->profile, .stacks = &after->stacks, .file_path = request->load.path};
+    const struct ml_report report = {
+        .profile = &after->profile, .stacks = &after->stacks, .file_path = request->load.path};
+
+    switch (request->form) {
+    case FORM_PROCESSES:
         ml_report_json_processes(&report, stdout);
         return ML_OK;
+    case FORM_MEMORY:
+        ml_whole_json(&after->profile, stdout);
+        return ML_OK;
+    case FORM_METRICS:
+        ml_whole_metrics(&after->profile, stdout);
+        return ML_OK;
+    case FORM_FRAMES:
+        break;
     }
     return ml_flame_write_data(
         &after->stacks,

@@ -10,7 +10,7 @@
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/report/unseen_groups.h"
-#include "tools/analyzer/report/whole.h"
+#include "tools/analyzer/whole/whole.h"
 
 enum {
     UNDER_NAME_COLUMN = 9, /* of the table of processes */

@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
-#include "tools/analyzer/report/whole.h"
+#include "tools/analyzer/whole/whole.h"
 #include "tools/analyzer/stacks/function_name.h"
 
 enum {

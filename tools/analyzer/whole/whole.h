@@ -3,8 +3,8 @@
  *
  * One rule: nothing is passed over in silence. Memory whose mappings were not read is a part of
  * its own, and processes whose memory was never read are counted. */
-#ifndef MEMLOG_TOOLS_ANALYZER_REPORT_WHOLE_H
-#define MEMLOG_TOOLS_ANALYZER_REPORT_WHOLE_H
+#ifndef MEMLOG_TOOLS_ANALYZER_WHOLE_WHOLE_H
+#define MEMLOG_TOOLS_ANALYZER_WHOLE_WHOLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "tools/analyzer/report/whole.h"
+#include "tools/analyzer/whole/whole.h"
 
 #include <string.h>
 
