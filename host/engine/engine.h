@@ -141,10 +141,12 @@ void ml_engine_request_dump(
 const char *ml_engine_dump_words(const struct ml_engine *engine, uint32_t number);
 
 /* The same of every process, with so much in it, into `file_fd`, an empty file that stays the
- * caller's, for the page: no dump of the run, and `path` is "snapshot". */
+ * caller's, for the page: no dump of the run, and `path` is "snapshot". With `reads_memory` the
+ * processes' memory is read for it, which holds each of them up a little. */
 void ml_engine_snapshot(
     struct ml_engine *engine,
     enum memlog_service_dump_content content,
+    bool reads_memory,
     int file_fd,
     ml_dump_done *on_done,
     void *context

@@ -25,6 +25,7 @@ struct ml_page_viewer;
 struct ml_page_snapshot {
     struct ml_page *page;
     enum memlog_service_dump_content content;
+    bool reads_memory;              /* of the processes, first */
     int fd;                         /* -1: none */
     struct ml_page_waiter *asked;   /* asked before it was begun: it answers these */
     struct ml_page_waiter *waiting; /* asked since: the next one answers these */
@@ -40,6 +41,35 @@ struct ml_page_events {
     uint32_t missing_told; /* how many programs without memlog the viewers know */
 };
 
+/* What memory is made of, as the analyzer said it last: memory.c. */
+enum ml_page_memory_form { ML_PAGE_MEMORY_JSON, ML_PAGE_MEMORY_METRICS, ML_PAGE_MEMORY_FORMS };
+
+struct ml_page_memory_waiter;
+
+struct ml_page_memory_answer {
+    struct ml_page *page;
+    const char *word; /* the analyzer's option */
+    char *text;       /* the latest; NULL: none yet */
+    size_t bytes;
+    uint64_t begun_ns, taken_ns, fresh_until_ns; /* CLOCK_MONOTONIC */
+    bool is_asking;
+    SLIST_HEAD(, ml_page_memory_waiter) waiters;
+};
+
+struct ml_page_memory_kept {
+    char *text;
+    size_t bytes;
+    uint64_t number; /* from 1 */
+};
+
+struct ml_page_memory {
+    struct ml_page_memory_answer answers[ML_PAGE_MEMORY_FORMS];
+    struct ml_page_snapshot snapshot; /* reads memory */
+    struct ml_page_memory_kept *kept; /* for a chart, by number */
+    size_t kept_count, kept_bytes;
+    uint64_t last_number;
+};
+
 struct ml_page {
     struct ml_page_setup setup;
     struct ml_engine *engine;
@@ -48,6 +78,7 @@ struct ml_page {
     struct ml_http *http;
     struct ml_analyzer *analyzer;
     struct ml_page_snapshot profile, series; /* snapshot.c */
+    struct ml_page_memory memory;
     struct ml_page_events events;
     LIST_HEAD(, ml_page_analysis) analyses; /* not answered yet */
 };
@@ -137,6 +168,11 @@ ml_page_handler ml_page_get_diff;
 void ml_page_get_dump_processes(
     struct ml_page *page, struct ml_http_request *request, const char *id
 );
+/* What the memory of a dump's processes is made of. */
+ml_page_handler ml_page_get_dump_memory;
+
+/* Whose stacks hold a component, as text for people. */
+ml_page_handler ml_page_get_memory_stacks;
 ml_page_handler ml_page_get_pprof_heap;
 ml_page_handler ml_page_get_pprof_allocs;
 
@@ -169,6 +205,25 @@ void ml_page_take_snapshot(
     void *context
 );
 void ml_page_snapshot_fini(struct ml_page_snapshot *snapshot);
+
+/* memory.c */
+typedef void ml_page_memory_ready(void *context, const char *trouble);
+void ml_page_memory_init(struct ml_page *page);
+void ml_page_memory_fini(struct ml_page *page); /* when the analyzer is closed */
+
+/* Have an answer of this form that is fresh, or where there is one, an older one. `on_ready` is
+ * called once, perhaps before this returns. */
+void ml_page_memory_ask(
+    struct ml_page *page,
+    enum ml_page_memory_form form,
+    bool takes_older,
+    ml_page_memory_ready *on_ready,
+    void *context
+);
+
+/* Whole families of Prometheus' text; "": none yet. */
+const char *ml_page_memory_metrics(const struct ml_page *page);
+ml_page_handler ml_page_get_memory;
 
 /* metrics.c */
 ml_page_handler ml_page_get_metrics;

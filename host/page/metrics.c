@@ -147,7 +147,8 @@ static void put_family(
 static void
 on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
     struct ml_page_question *question = context;
-    const struct ml_engine *engine = question->page->engine;
+    struct ml_page *page = question->page;
+    const struct ml_engine *engine = page->engine;
     struct ml_http_request *request = ml_page_asked(question);
     char *text = NULL;
     size_t count = 0;
@@ -170,6 +171,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         put_family(out, &families[i], is_open, engine, status == ML_OK ? reply : NULL);
     }
     ml_engine_put_metrics(out, engine, is_open);
+    (void)fputs(ml_page_memory_metrics(page), out);
     if (is_open) {
         (void)fputs("# EOF\n", out);
     }
@@ -178,9 +180,20 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     free(text);
 }
 
+/* Without it the other figures are answered all the same. */
+static void on_memory(void *context, const char *trouble) {
+    struct ml_page_question *question = context;
+    (void)trouble;
+    if (question->page->http == NULL) {
+        (void)ml_page_asked(question);
+        return;
+    }
+    ml_engine_figures(question->page->engine, on_figures, question);
+}
+
 void ml_page_get_metrics(struct ml_page *page, struct ml_http_request *request) {
     struct ml_page_question *question = ml_page_ask(page, request);
     if (question != NULL) {
-        ml_engine_figures(page->engine, on_figures, question);
+        ml_page_memory_ask(page, ML_PAGE_MEMORY_METRICS, true, on_memory, question);
     }
 }

@@ -54,6 +54,8 @@ static const struct route routes[] = {
     {"GET", "/api/v1/uploads", ml_page_get_uploads, false, true},
     {"GET", "/api/v1/profile", ml_page_get_profile, false, false},
     {"GET", "/api/v1/diff", ml_page_get_diff, false, false},
+    {"GET", "/api/v1/memory", ml_page_get_memory, false, false},
+    {"GET", "/api/v1/memory/stacks", ml_page_get_memory_stacks, false, false},
     {"GET", "/api/v1/timeline", ml_page_get_timeline, false, false},
     {"GET", "/api/v1/events", ml_page_get_events, false, true},
     {"GET", "/debug/pprof/", get_pprof_index, false, false},
@@ -284,6 +286,7 @@ enum ml_status ml_page_open(
     page->engine = setup->engine;
     ml_page_snapshot_init(&page->profile, page, MEMLOG_SERVICE_DUMP_CONTENT_PROFILE);
     ml_page_snapshot_init(&page->series, page, MEMLOG_SERVICE_DUMP_CONTENT_SERIES);
+    ml_page_memory_init(page);
     ml_page_events_init(page);
     const struct ml_analyzer_setup analyzer_setup = {
         .loop = setup->loop,
@@ -325,6 +328,7 @@ void ml_page_free(struct ml_page *take_page) {
     }
     ml_page_snapshot_fini(&take_page->profile); /* calls analyses back */
     ml_page_snapshot_fini(&take_page->series);
+    ml_page_memory_fini(take_page);
     ml_page_analyses_fini(take_page);
     ml_page_events_fini(take_page);
     free(take_page);

@@ -292,6 +292,45 @@ void ml_page_get_dump_processes(
     start(analysis, analysis != NULL && add_word(analysis, "--processes"), id);
 }
 
+void ml_page_get_dump_memory(struct ml_page *page, struct ml_http_request *request) {
+    struct ml_page_analysis *analysis =
+        analysis_new(page, request, "application/json", "page-data");
+    start(
+        analysis,
+        analysis != NULL && add_word(analysis, "--memory"),
+        ml_http_argument(request, "dump")
+    );
+}
+
+/* Names of components are words. */
+static bool is_component(const char *text) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz -";
+    return text != NULL && text[0] >= 'a' && text[0] <= 'z' && strlen(text) < ARGUMENT_BYTES &&
+           text[strspn(text, letters)] == '\0';
+}
+
+void ml_page_get_memory_stacks(struct ml_page *page, struct ml_http_request *request) {
+    const char *component = ml_http_argument(request, "component");
+    uint64_t pid = 0;
+    if (!is_component(component)) {
+        ml_page_answer_error(request, 400, "component=: the name of a component is wanted");
+        return;
+    }
+    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid)) {
+        return;
+    }
+    struct ml_page_analysis *analysis =
+        analysis_new(page, request, "text/plain; charset=utf-8", "expand");
+    if (analysis != NULL && pid != 0) {
+        (void)add_word(analysis, "--pid=%" PRIu64, pid);
+    }
+    start(
+        analysis,
+        analysis != NULL && add_word(analysis, "%s", component),
+        ml_http_argument(request, "dump")
+    );
+}
+
 void ml_page_get_diff(struct ml_page *page, struct ml_http_request *request) {
     const char *from = ml_http_argument(request, "from");
     if (is_now(from)) {

@@ -39,7 +39,12 @@ static void begin(struct ml_page_snapshot *snapshot) {
         return;
     }
     ml_engine_snapshot(
-        snapshot->page->engine, snapshot->content, snapshot->fd, on_snapshot, snapshot
+        snapshot->page->engine,
+        snapshot->content,
+        snapshot->reads_memory,
+        snapshot->fd,
+        on_snapshot,
+        snapshot
     );
 }
 

@@ -255,9 +255,9 @@ class Http(browsing.TreeCase):
         made = page.json("/api/v1/dumps", "POST")["id"]
         seen = set()
         samples = {"pid": pid, "id": made}
-        queries = {"/api/v1/diff": f"?from={made}", "/api/v1/upload": "?wait=1"}
+        queries = {"/api/v1/diff": f"?from={made}", "/api/v1/memory/stacks": "?component=heap", "/api/v1/upload": "?wait=1"}
         bad = {
-            400: {"/api/v1/processes": "?dump=now&x=", "/api/v1/profile": "?metric=x", "/api/v1/diff": "", "/api/v1/timeline": "?points=1", "/api/v1/dumps/{id}": "?format=x", "/api/v1/upload": "?wait=x"},
+            400: {"/api/v1/processes": "?dump=now&x=", "/api/v1/profile": "?metric=x", "/api/v1/diff": "", "/api/v1/timeline": "?points=1", "/api/v1/memory": "?after=x", "/api/v1/memory/stacks": "?component=--x", "/api/v1/dumps/{id}": "?format=x", "/api/v1/upload": "?wait=x"},
         }
         for path, methods in document["paths"].items():
             for method, entry in methods.items():

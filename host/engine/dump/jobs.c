@@ -193,6 +193,10 @@ static void start_job(struct ml_engine *engine) {
         end_job(engine, "", false, "there is no folder for dumps yet");
         return;
     }
+    if (job->is_snapshot && job->reads_memory) {
+        ml_views_want_all(engine, ask_service);
+        return;
+    }
     if (job->is_snapshot) {
         ask_service(engine);
         return;
@@ -226,12 +230,14 @@ void ml_dump_job_queue(struct ml_engine *engine, struct ml_dump_job *job) {
 void ml_engine_snapshot(
     struct ml_engine *engine,
     enum memlog_service_dump_content content,
+    bool reads_memory,
     int file_fd,
     ml_dump_done *on_done,
     void *context
 ) {
     struct ml_dump_job *job = ml_dump_job_new(MEMLOG_SERVICE_DUMP_REASON_PAGE, on_done, context);
     if (job != NULL) {
+        job->reads_memory = reads_memory;
         job->file.fd = file_fd;
         job->is_snapshot = true;
         job->content = content;

@@ -24,7 +24,8 @@ struct ml_dump_job {
     ml_dump_done *on_done;
     void *context;
     struct ml_dump_file file;
-    bool is_snapshot; /* into the caller's own file.fd, not into the folder */
+    bool is_snapshot;  /* into the caller's own file.fd, not into the folder */
+    bool reads_memory; /* for it, though it is a snapshot: a dump always does */
     enum memlog_service_dump_content content;
     bool started;   /* processes are read for it, or the service writes it */
     unsigned tries; /* services that have died over it */
