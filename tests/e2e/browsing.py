@@ -3,6 +3,7 @@ import json
 import pathlib
 import re
 import socket
+import subprocess
 import urllib.parse
 
 import harness
@@ -114,9 +115,9 @@ def members(page):
 class Case(harness.Case):
     """Tests of a page over a run of their own."""
 
-    def open_page(self, *program, options=(), env=None):
+    def open_page(self, *program, options=(), env=None, stdin=subprocess.DEVNULL):
         """Start it, and read where its page is; (process, page)."""
-        process = self.memlog_start(*program, options=options, env=env)
+        process = self.memlog_start(*program, options=options, env=env, stdin=stdin)
         log = self.folder / f"stderr{self.runs}"
         found = self.wait_for("the page's address", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))
         return process, Page(found[1])

@@ -13,6 +13,14 @@ async function ask(path, options) {
   return answerOf(response);
 }
 
+// The answer is text for people.
+export async function getText(path) {
+  let response;
+  try { response = await fetch(path); } catch { throw new Error("memlog does not answer: has the run ended?"); }
+  if (!response.ok) { return answerOf(response); }
+  return response.text();
+}
+
 export const get = (path, signal) => ask(path, { signal });
 export const post = (path) => ask(path, { method: "POST", headers: { "X-Memlog-Page": pageToken } });
 

@@ -6,10 +6,11 @@ import * as processes from "./processes.js";
 import * as profile from "./profile.js";
 import * as dumps from "./dumps.js";
 import * as timeline from "./timeline.js";
+import * as memory from "./memory.js";
 import * as uploads from "./uploads.js";
 
 const at = (id) => document.getElementById(id);
-const TABS = [["", "Flame graph", "flame-view"], ["functions", "Functions", "functions-view"], ["timeline", "Timeline", "timeline-view"], ["dumps", "Dumps", "dumps-view"]];
+const TABS = [["", "Flame graph", "flame-view"], ["functions", "Functions", "functions-view"], ["timeline", "Timeline", "timeline-view"], ["dumps", "Dumps", "dumps-view"], ["memory", "Memory", "memory-view"]];
 let session = null;
 let isServing = true;
 let known = -1; // dumps that were there
@@ -82,6 +83,7 @@ function draw(changed) {
   processes.draw();
   profile.onState(changed);
   timeline.draw();
+  memory.draw();
 }
 
 // ---- record and stop
@@ -130,6 +132,7 @@ function take(what) {
   sayMissing(what.dump);
   processes.draw();
   timeline.draw();
+  memory.draw();
   at("detail-title").textContent = profile.title();
   if (what.dumps !== known) {
     known = what.dumps;
@@ -166,6 +169,7 @@ async function followDump() {
   sayMissing(answer.dump);
   processes.draw();
   timeline.draw();
+  memory.draw();
 }
 
 // ---- keys
@@ -224,6 +228,7 @@ async function start() {
   profile.init(session.live, say);
   dumps.init(say);
   timeline.init(session.live);
+  memory.init(session.live);
   uploads.init(Boolean(session.uploads), say);
   at("save").onclick = () => dumps.save();
   at("theme").onclick = theme;

@@ -1,0 +1,113 @@
+"""What memory is made of, for programs that ask a run over HTTP, for Prometheus and in a browser: the kernel's sums, each time."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+import browsing
+import harness
+import pages
+
+PROGRAM = r"""
+import mmap, os, sys
+kept, mapped = [], []
+def grow():
+    kept.append(bytearray(8 << 20))
+    one = mmap.mmap(-1, 16 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    one.write(b"x" * (16 << 20))
+    mapped.append(one)
+grow()
+print("ready", flush=True)
+for line in sys.stdin:
+    grow()
+    print("grown", flush=True)
+"""
+
+READ = 0  # in /proc/PID/syscall, of a process that waits in it
+
+
+def private_bytes(pid):
+    text = pathlib.Path(f"/proc/{pid}/smaps").read_text()
+    return 1024 * sum(int(kib) for kib in re.findall(r"^Private_(?:Clean|Dirty): +(\d+) kB$", text, re.M))
+
+
+class MemoryPage(browsing.Case):
+    @classmethod
+    def setUpClass(cls):
+        pages.install()
+
+    def start(self):
+        process, page = self.open_page(browsing.PYTHON, "-c", PROGRAM, stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.wait_for_rest(page)
+        return process, page
+
+    def wait_for_rest(self, page):
+        """It waits for its next line: until then it touches a page now and then."""
+        (pid,) = [row["pid"] for row in browsing.members(page)]
+        self.wait_for("it to wait", lambda: pathlib.Path(f"/proc/{pid}/syscall").read_text().startswith(f"{READ} "))
+
+    def grow(self, process, page):
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), b"grown\n")
+        self.wait_for_rest(page)
+
+    def test_the_interface_adds_up_to_the_kernels_figure(self):
+        process, page = self.start()
+        (pid,) = [row["pid"] for row in browsing.members(page)]
+        answer = page.json("/api/v1/memory")
+        reading = answer["readings"][-1]
+        (entry,) = reading["processes"]
+        self.assertEqual(entry["private_bytes"], private_bytes(pid))
+        self.assertEqual((sum(entry["values"]), entry["unread_bytes"], entry["pid"]), (entry["private_bytes"], 0, pid))
+        self.assertEqual(reading["tree"]["values"], entry["values"])
+        heap = entry["values"][reading["components"].index("heap")]
+        self.assertGreaterEqual(heap, 8 << 20)
+        self.assertEqual(page.json(f"/api/v1/memory?after={answer['last']}")["readings"], [])
+        # A scrape tells the same: it is the same reading, as none is due yet, or a later one of a program that stands still.
+        metrics = page.ask("/metrics").body.decode()
+        values = dict(re.findall(r'^memlog_process_memory_bytes\{.*component="([^"]+)"\} (\d+)$', metrics, re.M))
+        self.assertEqual([int(values[name]) for name in reading["components"]], entry["values"])
+        self.assertEqual(values["not read"], "0")
+        self.assertIn("# TYPE memlog_tree_memory_bytes gauge", metrics)
+        dump = page.json("/api/v1/dumps", "POST")["id"]
+        self.assertEqual(page.json(f"/api/v1/memory?dump={dump}")["processes"][0]["values"], entry["values"])
+        stacks = page.ask(f"/api/v1/memory/stacks?component=heap&pid={pid}&dump={dump}")
+        self.assertEqual((stacks.status, stacks.headers["content-type"]), (200, "text/plain; charset=utf-8"))
+        self.assertIn(b"MiB", stacks.body)
+        for words in ("", "?component=-o", "?component=heap%00", "?component=HEAP", "?component=heap&pid=x", f"?component={'x' * 100}"):
+            self.assertEqual(page.ask(f"/api/v1/memory/stacks{words}").status, 400, words)
+        self.assertEqual(page.ask("/api/v1/memory/stacks?component=nothing").status, 404)
+        process.communicate(b"", harness.TIMEOUT)
+
+    def test_a_person_sees_bars_that_add_up_and_a_chart_and_asks_whose_it_is(self):
+        process, page = self.start()
+        first = page.json("/api/v1/memory")
+        self.grow(process, page)
+        self.wait_for("a second reading", lambda: page.json(f"/api/v1/memory?after={first['last']}")["readings"])
+        answer = self.drive("memory.js", page.url)
+        process.communicate(b"", harness.TIMEOUT)
+        self.assertEqual(answer["complaints"], [])
+        self.assertEqual(answer["faults"], [])
+        self.assertEqual(answer["asked"], [page.base])
+        (entry,) = answer["reading"]["processes"]
+        self.assertEqual(answer["parts"], [value for value in entry["values"] if value])
+        self.assertEqual(sum(answer["parts"]), entry["private_bytes"])
+        self.assertIn("heap", answer["areas"])
+        self.assertEqual(answer["pressed"], "true")
+        self.assertIn("heap of python3", answer["title"])
+        self.assertIn("MiB", answer["stacks"])
+
+    def drive(self, script, url):
+        env = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
+        words = ["node", script, url, str(self.folder)]
+        done = subprocess.run(words, cwd=pages.NODE, env={**env, "HOME": str(self.folder)}, stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()
