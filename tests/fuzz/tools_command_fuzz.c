@@ -114,7 +114,8 @@ static int make_dump(const uint8_t *data, size_t count_bytes, size_t packets_max
 /* ---- the command line */
 
 /* What an option's bits choose from; NULL ends them, and the first is none. */
-static const char *const metrics[] = {"", "--metric=live", "--metric=peak", "--metric=total", NULL};
+static const char *const metrics[] = {
+    "", "--metric=live", "--metric=peak", "--metric=total", "--metric=waste", NULL};
 static const char *const limits[] = {"", "--limit=1", "--limit=3", "--limit=4000000000", NULL};
 static const char *const pids[] = {"", "--pid=4000", "--pid=1", NULL};
 static const char *const prunes[] = {"", "--prune=1", "--prune=16K", "--prune=1T", NULL};

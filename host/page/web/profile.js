@@ -17,7 +17,7 @@ let live = true;
 let say = () => {};
 
 // What the data at hand knows.
-const figures = () => figuresOf(data || {});
+const figures = () => figuresOf(data);
 const metricOf = (text) => Math.max(0, figures().indexOf((text || "live-bytes").replace("-", " ")));
 
 export function title() {
@@ -177,7 +177,7 @@ function functionsOf(metric) {
   const view = data.views[0];
   const nameOf = (frame) => data.names[data.frames[3 * frame + 1]];
   const moduleOf = (frame) => data.names[data.frames[3 * frame + 2]];
-  const add = (values, sign) => graph.eachStack(values, (path, figures) => {
+  const add = (side, sign) => graph.eachStack(view, side, (path, figures) => {
     const seen = new Set();
     path.forEach((frame, depth) => {
       const id = nameOf(frame) + "\n" + moduleOf(frame);
@@ -190,8 +190,8 @@ function functionsOf(metric) {
     });
   });
   graph.data = data;
-  add(view.values, 1);
-  if (view.before) { add(view.before, -1); }
+  add("values", 1);
+  if (view.before) { add("before", -1); }
   return [...sums.values()];
 }
 
@@ -227,6 +227,6 @@ function drawFunctions() {
 }
 
 function functionsTotal(metric) {
-  const sum = (values) => { let all = 0; for (let i = 0; i < values.length; i += 1 + figures().length) { all += values[i + 1 + metric]; } return all; };
-  return Math.max(sum(data.views[0].values), data.views[0].before ? sum(data.views[0].before) : 0);
+  const sum = (side) => { let all = 0; graph.eachStack(data.views[0], side, (_, figures) => { all += figures[metric]; }); return all; };
+  return Math.max(sum("values"), data.views[0].before ? sum("before") : 0);
 }

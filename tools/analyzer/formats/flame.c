@@ -30,7 +30,7 @@ struct view {
 struct flame {
     size_t tree_frames_max; /* of the view of all processes */
     bool is_tree_alone;     /* no view of a process */
-    size_t figures_count;   /* those of pages are there where they are known */
+    bool knows_pages;       /* also the figures of pages */
     struct ml_frame_tree tree;
     uint32_t *frames[SIDES];  /* innermost frame of each stack's node */
     uint32_t no_stack, other; /* frames; of `other` the texts alone are used */
@@ -57,10 +57,10 @@ static void figures_add(struct figures *sum, const struct figures *one) {
     }
 }
 
-static bool figures_any(const struct figures *figures) {
+static bool figures_any(const struct figures *figures, size_t first, size_t end) {
     uint64_t any = 0;
 
-    for (size_t i = 0; i < FIGURES; i++) {
+    for (size_t i = first; i < end; i++) {
         any |= figures->of[i];
     }
     return any != 0;
@@ -169,6 +169,27 @@ static uint32_t number_of(struct flame *flame, uint32_t frame) {
     );
 }
 
+/* Some of the figures, behind the frame's number; nothing of frames that have none of them. */
+static void put_rows(
+    struct ml_json *json,
+    const char *name,
+    const struct figures *rows,
+    size_t count,
+    size_t first,
+    size_t end
+) {
+    ml_json_open_member(json, name, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (figures_any(&rows[i], first, end)) {
+            ml_json_number(json, i + 1);
+            for (size_t f = first; f < end; f++) {
+                ml_json_number(json, rows[i].of[f]);
+            }
+        }
+    }
+    ml_json_close(json, ']');
+}
+
 static bool
 put_values(struct flame *flame, struct ml_json *json, size_t side, const struct view *view) {
     const struct ml_stack_list *list = view->lists[side];
@@ -188,17 +209,10 @@ put_values(struct flame *flame, struct ml_json *json, size_t side, const struct 
             figures_add(&rows[number - 1], &own);
         }
     }
-    ml_json_key(json, side == 0 ? "values" : "before");
-    ml_json_open(json, '[');
-    for (size_t i = 0; done && i < count; i++) {
-        if (figures_any(&rows[i])) {
-            ml_json_number(json, i + 1);
-            for (size_t f = 0; f < flame->figures_count; f++) {
-                ml_json_number(json, rows[i].of[f]);
-            }
-        }
+    put_rows(json, side == 0 ? "values" : "before", rows, count, 0, FIGURES_OF_ALL);
+    if (flame->knows_pages) {
+        put_rows(json, side == 0 ? "pages" : "pages_before", rows, count, FIGURES_OF_ALL, FIGURES);
     }
-    ml_json_close(json, ']');
     free(rows);
     return done;
 }
@@ -366,10 +380,8 @@ frames_add(struct flame *flame, const struct ml_stacks *after, const struct ml_s
 
 static bool
 flame_fill(struct flame *flame, const struct ml_stacks *after, const struct ml_stacks *before) {
-    const bool knows_pages = ml_profile_knows_pages(after->profile) &&
-                             (!before || ml_profile_knows_pages(before->profile));
-
-    flame->figures_count = knows_pages ? FIGURES : FIGURES_OF_ALL;
+    flame->knows_pages = ml_profile_knows_pages(after->profile) &&
+                         (!before || ml_profile_knows_pages(before->profile));
     if (!frames_add(flame, after, before)) {
         return false;
     }
@@ -425,7 +437,6 @@ static bool put_data(
     ml_json_open(json, '{');
     put_about(json, after, before);
     ml_json_number_member(json, "metric", figure_of(metric));
-    ml_json_number_member(json, "figures", flame->figures_count);
     ml_json_number_member(json, "frames_total", flame->tree.frames_count);
     done = put_views(flame, json, before != NULL) && put_frames(flame, json);
     ml_json_close(json, '}');

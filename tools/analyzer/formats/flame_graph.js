@@ -5,7 +5,7 @@
 const FIGURES = ["live bytes", "live blocks", "peak bytes", "peak blocks", "total bytes", "total blocks",
   // Of the pages on which live blocks lie; not every dump knows them.
   "resident bytes", "waste bytes", "alone bytes"];
-const figuresOf = (data) => FIGURES.slice(0, data.figures || 6);
+const figuresOf = (data) => FIGURES.slice(0, data && data.views[0].pages ? 9 : 6);
 
 function sizeText(bytes) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -68,15 +68,19 @@ class FlameGraph {
     return child;
   }
 
-  // Flat rows [frame, figures] of each stack's own; frames are [parent + 1, name, module].
-  eachStack(values, call) {
+  // Flat rows of each stack's own: [frame, 6 figures], and [frame, 3 figures] of pages; frames are [parent + 1, name, module]. What a stack has
+  // in both is called twice, with nothing for the other figures.
+  eachStack(view, side, call) {
     const frames = this.data.frames;
-    const count = figuresOf(this.data).length;
-    for (let i = 0; i < values.length; i += 1 + count) {
-      const path = [];
-      for (let frame = values[i]; frame > 0; frame = frames[3 * (frame - 1)]) { path.push(frame - 1); }
-      call(path, values.slice(i + 1, i + 1 + count));
-    }
+    const each = (rows, count, before) => {
+      for (let i = 0; i < rows.length; i += 1 + count) {
+        const path = [];
+        for (let frame = rows[i]; frame > 0; frame = frames[3 * (frame - 1)]) { path.push(frame - 1); }
+        call(path, FIGURES.map((_, figure) => figure >= before && figure < before + count ? rows[i + 1 + figure - before] : 0));
+      }
+    };
+    each(view[side], 6, 0);
+    each(view[side === "values" ? "pages" : "pages_before"] || [], 3, 6);
   }
 
   nameOf(frame) { return this.data.names[this.data.frames[3 * frame + 1]]; }
@@ -95,8 +99,8 @@ class FlameGraph {
         for (let f = 0; f < figures.length; f++) { node[side][f] += figures[f]; }
       }
     };
-    this.eachStack(view.values, add("values"));
-    if (view.before) { this.eachStack(view.before, add("before")); }
+    this.eachStack(view, "values", add("values"));
+    if (view.before) { this.eachStack(view, "before", add("before")); }
     this.measure(this.tree, old && old.name === this.tree.name && this.orderOf === this.order() ? old : null);
     this.orderOf = this.order();
     this.place(this.tree, 0);
@@ -252,11 +256,13 @@ class FlameGraph {
   figuresText() {
     const node = this.hovered || this.zoomed;
     const parts = [];
-    for (let f = 0; f < figures.length; f++) {
+    for (let f = 0; f < figuresOf(this.data).length; f++) {
       const now = node.values[f];
       if (this.isDiff) {
         const change = now - node.before[f];
         parts.push(`${FIGURES[f].split(" ")[0]}: ${figureText(node.before[f], f)} \u2192 ${figureText(now, f)} (${change > 0 ? "+" : ""}${figureText(change, f)})`);
+      } else if (f >= 6) {
+        parts.push(`${FIGURES[f].split(" ")[0]}: ${sizeText(now)}`);
       } else if (f % 2 === 0) {
         parts.push(`${FIGURES[f].split(" ")[0]}: ${sizeText(now)} in ${countText(node.values[f + 1])} (${shareText(now, this.tree.values[f])})`);
       }
