@@ -121,6 +121,7 @@ class HostileWords(harness.Case):
         self.assertIn("=1+1?]0;owned?", log)
         for path in sorted(process.memlog_folder.glob("*.pftrace")):
             for words in (["report"], ["report", "--summary"], ["report", "--json"], ["report", "--plumbing"], ["timeline"], ["timeline", "--json"],
+                          ["components"], ["components", "--json"], ["components", "--html"], ["expand", "heap"], ["list"],
                           ["convert", "--to=collapsed"], ["convert", "--to=heap"], ["convert", "--to=json"], ["diff", path], ["diff", "--json", path],
                           *(["report", f"--by={by}"] for by in ("function", "module", "thread", "size"))):
                 out, err = self.words(*words, path)
@@ -138,6 +139,8 @@ class HostileWords(harness.Case):
             self.assert_cells(by, self.words("report", "--csv", f"--by={by}", dump)[0])
         rows = self.assert_cells("timeline", self.words("timeline", "--csv", dump)[0])
         self.assertTrue(any(row[3].startswith("'=n") for row in rows), rows)
+        self.assert_cells("components", self.words("components", "--csv", dump)[0])
+        self.assert_cells("rows", self.words("list", "--csv", dump)[0])
 
     def test_json_is_exact(self):
         _, dump, _, _ = self.play()
@@ -148,7 +151,8 @@ class HostileWords(harness.Case):
     def test_what_a_person_typed_is_printable_in_the_error_message(self):
         for words in (["report", HOSTILE[0]], ["report", b"--by=" + HOSTILE[0]], ["convert", b"--to=" + HOSTILE[1], "x"], [HOSTILE[2]],
                       ["run", b"--" + HOSTILE[0], "--", "true"], ["run", "--no-page", "--", HOSTILE[0] + SECOND], ["doctor", HOSTILE[0] + SECOND],
-                      ["dump", b"--host=" + HOSTILE[0]], ["page", HOSTILE[2]], ["timeline", HOSTILE[0]], ["symbolize", HOSTILE[0]]):
+                      ["dump", b"--host=" + HOSTILE[0]], ["page", HOSTILE[2]], ["timeline", HOSTILE[0]], ["symbolize", HOSTILE[0]], ["components", HOSTILE[0]], ["list", b"--policy=" + HOSTILE[0], HOSTILE[1]],
+                      ["expand", HOSTILE[0], HOSTILE[1]]):
             with self.subTest(words=words):
                 out, err = self.words(*words, codes=range(1, 128))
                 self.assert_plain(words, out)

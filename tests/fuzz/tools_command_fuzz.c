@@ -130,6 +130,11 @@ static const char *const names[] = {"", "--upload-names=none", "--upload-names=a
 static const char *const sizes[] = {
     "", "--upload-max-bytes=4096", "--memlog-keep-small-allocations", NULL};
 
+static const char *const policies[] = {"", "--policy=l0", "--policy=l1", "--policy=l2", NULL};
+static const char *const figures[] = {
+    "", "--figure=pss", "--figure=rss", "--figure=private", "--figure=swap", NULL};
+static const char *const depths[] = {"", "--depth=1", "--depth=4000000000", NULL};
+
 enum file { FILE_FIRST, FILE_BOTH, FILE_BEFORE }; /* DUMP; BEFORE DUMP; --before=BEFORE DUMP */
 
 /* Every sub-command with each form that it has. */
@@ -178,6 +183,15 @@ static const struct line {
     {&ml_command_upload, {"--dry-run", "--form=pyroscope"}, {names, sizes}, FILE_FIRST},
     {&ml_command_upload, {"--dry-run", "--form=pyroscope-ingest"}, {names, sizes}, FILE_FIRST},
     {&ml_command_upload, {"--dry-run", "--form=otlp"}, {names, sizes}, FILE_FIRST},
+    {&ml_command_components, {NULL}, {policies, limits, pids}, FILE_FIRST},
+    {&ml_command_components, {NULL}, {policies, figures, limits}, FILE_BOTH},
+    {&ml_command_components, {"--json"}, {policies, figures, pids}, FILE_FIRST},
+    {&ml_command_components, {"--csv"}, {policies, figures, pids}, FILE_BOTH},
+    {&ml_command_components, {"--html", "-o", "/dev/null"}, {policies, figures}, FILE_BOTH},
+    {&ml_command_expand, {"heap"}, {depths, pids}, FILE_FIRST},
+    {&ml_command_expand, {"mapped"}, {depths, pids}, FILE_FIRST},
+    {&ml_command_list, {NULL}, {policies, pids}, FILE_FIRST},
+    {&ml_command_list, {"--csv"}, {policies, pids}, FILE_FIRST},
 };
 enum { LINES = sizeof(lines) / sizeof(lines[0]) };
 

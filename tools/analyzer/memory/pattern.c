@@ -5,17 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A longer pattern is not written by hand. Each repetition is copied when it is compiled. */
-enum { PATTERN_MAX_BYTES = 4096, REPEATED_MAX = 1000 };
+/* Nobody writes more by hand. regcomp() copies what {n} repeats, and takes exponential time for
+ * repetitions within repetitions. */
+enum { PATTERN_MAX_BYTES = 4096, COPIES_MAX = 1000, GROUPS_MAX = 32, DEPTH_MAX = 2, INNER_MAX = 6 };
 
 /* A pattern on its way from Python's form to POSIX's. */
 struct translation {
     const char *from;
     char *to;
     size_t count;
-    unsigned long repeated; /* product of all upper limits of {n,m} */
-    bool is_in_class;       /* within [...] */
-    char last;              /* the byte before */
+    bool is_in_class; /* within [...] */
 };
 
 static void put(struct translation *translation, const char *text) {
@@ -58,25 +57,6 @@ static const char *put_escape(struct translation *translation, struct ml_error_m
     return translation->from + 2;
 }
 
-/* {n}, {n,} or {n,m}, and a group's +, of which glibc makes two copies. False: too often. */
-static bool count_repeated(struct translation *translation, struct ml_error_message *error) {
-    const bool is_plus = *translation->from == '+';
-    char *end = NULL;
-    unsigned long most = is_plus ? 2 : strtoul(translation->from + 1, &end, 10);
-
-    if (!is_plus && *end == ',') {
-        const unsigned long upper = strtoul(end + 1, &end, 10);
-        most = upper > most ? upper : most;
-    }
-    most = most > 0 ? most : 1;
-    if (most > REPEATED_MAX || translation->repeated * most > REPEATED_MAX) {
-        ml_error_set(error, "it repeats more than %d times", REPEATED_MAX);
-        return false;
-    }
-    translation->repeated *= most;
-    return true;
-}
-
 /* Copy one element; where the next one begins. NULL: it is not supported. */
 static const char *put_element(struct translation *translation, struct ml_error_message *error) {
     const char *from = translation->from;
@@ -101,14 +81,9 @@ static const char *put_element(struct translation *translation, struct ml_error_
     } else if (strncmp(from, "(?", 2) == 0) {
         ml_error_set(error, "(?%c...) is not supported", from[2] ? from[2] : ' ');
         return NULL;
-    } else if ((*from == '{' || (*from == '+' && translation->last == ')')) && !count_repeated(translation, error)) {
-        return NULL;
-    } else if (strchr("*+?}", *from) && from[1] == '+') {
-        ml_error_set(error, "%c+ is not supported", *from);
-        return NULL;
     }
     put_byte(translation, *from);
-    if (!translation->is_in_class && strchr("*+?", *from) && from[1] == '?') {
+    if (!translation->is_in_class && strchr("*+?}", *from) && from[1] == '?') {
         return from + 2; /* a shorter match is a match */
     }
     return from + 1;
@@ -116,7 +91,7 @@ static const char *put_element(struct translation *translation, struct ml_error_
 
 /* As POSIX has it, between ^( and )$. NULL: an error message says why. Owner: free. */
 static char *translate(const char *text, struct ml_error_message *error) {
-    struct translation translation = {.from = text, .repeated = 1};
+    struct translation translation = {.from = text};
 
     if (strlen(text) > PATTERN_MAX_BYTES) {
         ml_error_set(error, "it is longer than %d bytes", PATTERN_MAX_BYTES);
@@ -129,9 +104,7 @@ static char *translate(const char *text, struct ml_error_message *error) {
     }
     put(&translation, "^(");
     while (translation.from && *translation.from) {
-        const char *next = put_element(&translation, error);
-        translation.last = next ? next[-1] : '\0';
-        translation.from = next;
+        translation.from = put_element(&translation, error);
     }
     if (!translation.from) {
         free(translation.to);
@@ -139,6 +112,111 @@ static char *translate(const char *text, struct ml_error_message *error) {
     }
     put(&translation, ")$");
     return translation.to;
+}
+
+/* What a group or a byte repeats. */
+struct group {
+    unsigned repetitions; /* in it */
+    unsigned depth;       /* of repetitions within each other */
+};
+
+/* The shape of a pattern while it is checked. */
+struct shape {
+    struct group groups[GROUPS_MAX]; /* that are open, the outermost first */
+    size_t open;
+    struct group last; /* what a repetition would repeat */
+    bool is_repeated;  /* the last is a repetition already */
+    unsigned long copies;
+};
+
+/* The bytes of [...]. */
+static size_t class_bytes(const char *text) {
+    size_t at = text[1] == '^' ? 2 : 1;
+
+    at += text[at] == ']';
+    while (text[at] && text[at] != ']') {
+        const bool is_named = text[at] == '[' && text[at + 1] == ':';
+        const char *end = is_named ? strstr(text + at, ":]") : NULL;
+        at = end ? (size_t)(end - text) + 2 : at + 1;
+    }
+    return text[at] ? at + 1 : at;
+}
+
+/* A repetition: * + ? {n} {n,} {n,m}. False: it costs too much. */
+static bool check_repetition(struct shape *shape, const char *at, struct ml_error_message *error) {
+    struct group *group = &shape->groups[shape->open];
+
+    if (shape->is_repeated) {
+        ml_error_set(error, "%c behind another repetition is not supported", *at);
+        return false;
+    }
+    if (shape->last.depth >= DEPTH_MAX || shape->last.repetitions > INNER_MAX ||
+        (*at == '{' && shape->last.repetitions > 0)) {
+        ml_error_set(error, "it repeats what has repetitions in it");
+        return false;
+    }
+    if (*at == '{') {
+        char *end = NULL;
+        unsigned long most = strtoul(at + 1, &end, 10);
+        if (*end == ',') {
+            const unsigned long upper = strtoul(end + 1, NULL, 10);
+            most = upper > most ? upper : most;
+        }
+        shape->copies += most < COPIES_MAX ? most : COPIES_MAX;
+        if (shape->copies >= COPIES_MAX) {
+            ml_error_set(error, "it repeats more than %d times", COPIES_MAX);
+            return false;
+        }
+    }
+    shape->is_repeated = true;
+    shape->last.depth++;
+    group->repetitions++;
+    group->depth = shape->last.depth > group->depth ? shape->last.depth : group->depth;
+    return true;
+}
+
+/* The end of a group: it is what a repetition would repeat. */
+static void close_group(struct shape *shape) {
+    struct group *outer = &shape->groups[shape->open - 1];
+
+    shape->last = shape->groups[shape->open--];
+    outer->repetitions += shape->last.repetitions;
+    outer->depth = shape->last.depth > outer->depth ? shape->last.depth : outer->depth;
+}
+
+/* Check that a pattern in POSIX's form is compiled and matched in linear time. False: an error
+ * message says why not. */
+static bool check_shape(const char *text, struct ml_error_message *error) {
+    struct shape shape = {.open = 0};
+    size_t bytes = 1;
+
+    for (const char *at = text; *at; at += bytes) {
+        bytes = *at == '\\' ? 2 : *at == '[' ? class_bytes(at) : 1;
+        if (strchr("(|", *at) && strchr("|)", at[1])) {
+            ml_error_set(error, "an empty alternative is not supported");
+            return false;
+        }
+        if (strchr("*+?{", *at)) {
+            if (!check_repetition(&shape, at, error)) {
+                return false;
+            }
+            bytes = *at == '{' ? strcspn(at, "}") : 1;
+            bytes += at[bytes] == '}';
+            continue;
+        }
+        shape.is_repeated = false;
+        shape.last = (struct group){.depth = 0};
+        if (*at == '(') {
+            if (++shape.open == GROUPS_MAX) {
+                ml_error_set(error, "it has more than %d groups in each other", GROUPS_MAX - 1);
+                return false;
+            }
+            shape.groups[shape.open] = (struct group){.depth = 0};
+        } else if (*at == ')' && shape.open > 0) {
+            close_group(&shape);
+        }
+    }
+    return true;
 }
 
 static bool is_plain(char byte) {
@@ -177,8 +255,10 @@ bool ml_pattern_init(struct ml_pattern *pattern, const char *text, struct ml_err
     if (pattern->is_any) {
         return true;
     }
-    translated = translate(text, error);
-    if (!translated) {
+    translated = text[0] ? translate(text, error) : strdup("^$");
+    if (!translated || !check_shape(translated, error)) {
+        free(translated);
+        ml_error_set(error, "out of memory"); /* unless there is an error message */
         return false;
     }
     error_number = regcomp(&pattern->regex, translated, REG_EXTENDED | REG_NOSUB);

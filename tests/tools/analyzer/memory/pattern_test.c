@@ -50,6 +50,11 @@ START_TEST(anchors_and_escapes_of_python_mean_the_same) {
     ck_assert(matches("\\[heap\\]", "[heap]"));
     ck_assert(matches("[]a]+", "]a"));
     ck_assert(matches("[^]a]+", "bc"));
+    ck_assert(matches("[[:alpha:]]{2,3}?", "abc"));
+    ck_assert(matches("([^ ]*/libc[^ ]* )?[^ ]*/php( .*)?", "/lib/libc.so /bin/php /bin/x"));
+    ck_assert(matches("(a|b+)*c", "abbac"));
+    ck_assert(matches("", ""));
+    ck_assert(!matches("", "a"));
 }
 END_TEST
 
@@ -64,10 +69,15 @@ START_TEST(what_is_not_supported_is_refused_by_its_name) {
     refused("(?!a)b", "(?!...)");
     refused("(a)\\1", "\\1");
     refused("a\\", "backslash");
-    refused("((a{200}){200}){200}", "repeats more");
+    refused("((a{200}){200}){200}", "has repetitions in it");
     refused("a{2000}", "repeats more");
-    refused("a++", "++");
-    refused("(((((((((((a+)+)+)+)+)+)+)+)+)+)+)+", "repeats more");
+    refused("a{600}b{600}", "repeats more");
+    refused("a++", "behind another");
+    refused("a{2}{3}", "behind another");
+    refused("(((a+)*)+)*", "has repetitions in it");
+    refused("((a*|b*|c*)(d*|e*|f*)(g*|h*))*", "has repetitions in it");
+    refused("(a|)b", "empty alternative");
+    refused("(((((((((((((((((((((((((((((((((a)))))))))))))))))))))))))))))))))", "groups");
     refused("(a", "");
     char *text = calloc(1, 5001);
     memset(text, 'a', 5000);
