@@ -323,10 +323,15 @@ class Forms(uploads.Case):
             ["protoc", f"-I{self.folder}", "--decode=Request", "otlp.proto"], input=gzip.decompress(body), capture_output=True,
             check=True).stdout.decode()
         self.assertNotRegex(text, r"(?m)^\s*\d+(:| \{)")  # nothing that the published shape does not have
-        self.assertEqual(text.count("sample_type {"), 4)
-        for name in ("service.name", "inuse_space", "alloc_objects", "allocated_bytes", "guilty", "process.pid"):
+        self.assertEqual(text.count("sample_type {"), 5)
+        for name in ("memlog.component", "private_memory", "heap", "allocator slack", "service.name", "inuse_space", "alloc_objects", "allocated_bytes", "guilty", "process.pid"):
             self.assertIn(f'"{name}"', text)
-        self.assertEqual(text.count(f"values: {5 * MIB}\n"), 2)  # inuse_space and alloc_space
+        *heaps, memory = text.split("dictionary {")[0].split("  profiles {")
+        self.assertEqual("".join(heaps).count(f"values: {5 * MIB}\n"), 2)  # inuse_space and alloc_space
+        parts_of = [int(value) for value in re.findall(r"values: (\d+)", memory)]
+        self.assertGreater(sum(parts_of), 5 * MIB)
+        self.assertGreater(len(parts_of), 3)
+        self.assertNotIn("stack_index", memory)
         dictionary = text[text.index("dictionary {"):]
         for table in ("mapping_table", "location_table", "function_table", "link_table", "attribute_table", "stack_table"):
             self.assertRegex(dictionary, table + r" \{\s*\}", f"{table} begins with an empty entry")

@@ -13,7 +13,7 @@ await visit(async ({ open, shoot, check, url }) => {
     await shoot(page, `memory-${width}-${scheme}`);
     answer.areas = await page.$$eval("#memory-chart path", (all) => all.map((one) => one.dataset.component));
     answer.parts = await page.$$eval("#memory-bars tbody tr:first-child .parts button", (all) => all.map((one) => Number(one.dataset.bytes)));
-    answer.reading = await page.evaluate(async () => (await (await fetch("/api/v1/memory")).json()).readings.at(-1));
+    answer.readings = await page.evaluate(async () => (await (await fetch("/api/v1/memory")).json()).readings);
   }
   // One process: the same component, of it alone.
   const page = await open(1280, "light", url);

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/gzip_stream.h"
+#include "tools/analyzer/memory/components.h"
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/string_table.h"
 
@@ -307,12 +308,42 @@ static void put_type(
 }
 
 /* A separate id for each of the profiles, the same at every try. */
-static void id_of(const char *guid, enum figure figure, unsigned char out_id[GUID_BYTES]) {
+static void id_of(const char *guid, unsigned number, unsigned char out_id[GUID_BYTES]) {
     for (size_t i = 0; i < GUID_BYTES; i++) {
         const char pair[] = {guid[2 * i], guid[2 * i + 1], '\0'};
         out_id[i] = (unsigned char)strtoul(pair, NULL, 16);
     }
-    out_id[GUID_BYTES - 1] ^= (unsigned char)figure;
+    out_id[GUID_BYTES - 1] ^= (unsigned char)number;
+}
+
+/* What all profiles have behind their samples. `number`: 0, 1, ... */
+static void end_profile(
+    struct writer *writer,
+    struct message *to,
+    struct message *take_profile,
+    const char *guid,
+    unsigned number
+) {
+    const struct ml_profile *dump = writer->profile;
+    const uint64_t start_ns = dump->run_start.realtime_ns;
+    unsigned char id[GUID_BYTES];
+
+    put_varint(writer, take_profile, PROFILE_TIME << 3 | WIRE_FIXED64);
+    for (unsigned i = 0; i < 8; i++) {
+        const unsigned char byte = (unsigned char)(start_ns >> 8 * i);
+        put_raw(writer, take_profile, &byte, 1);
+    }
+    put_number(
+        writer,
+        take_profile,
+        PROFILE_DURATION,
+        dump->now.monotonic_ns - dump->run_start.monotonic_ns
+    );
+    put_type(writer, take_profile, PROFILE_PERIOD_TYPE, "allocated_bytes", "bytes");
+    put_number(writer, take_profile, PROFILE_PERIOD, ml_profile_sampling_bytes(dump));
+    id_of(guid, number, id);
+    put_bytes(writer, take_profile, PROFILE_ID, id, sizeof id);
+    put_message(writer, to, SCOPE_PROFILES_PROFILES, take_profile);
 }
 
 static void put_profile(
@@ -326,9 +357,7 @@ static void put_profile(
         "alloc_objects", "alloc_space", "inuse_objects", "inuse_space"};
     static const char *const units[FIGURES] = {"count", "bytes", "count", "bytes"};
     const struct ml_profile *dump = writer->profile;
-    const uint64_t start_ns = dump->run_start.realtime_ns;
     struct message profile = {0};
-    unsigned char id[GUID_BYTES];
 
     put_type(writer, &profile, PROFILE_SAMPLE_TYPE, types[figure], units[figure]);
     for (size_t p = 0; p < dump->processes_count; p++) {
@@ -339,19 +368,61 @@ static void put_profile(
             }
         }
     }
-    put_varint(writer, &profile, PROFILE_TIME << 3 | WIRE_FIXED64);
-    for (unsigned i = 0; i < 8; i++) {
-        const unsigned char byte = (unsigned char)(start_ns >> 8 * i);
-        put_raw(writer, &profile, &byte, 1);
+    end_profile(writer, to, &profile, guid, figure);
+}
+
+/* A sample without a stack, whose attribute is the component. */
+static void put_component(
+    struct writer *writer,
+    struct message *profile,
+    uint32_t component,
+    uint64_t bytes,
+    const uint32_t attributes[3]
+) {
+    struct message sample = {0};
+    struct message indices = {0};
+    struct message values = {0};
+
+    for (size_t i = 0; i < 3; i++) {
+        put_varint(writer, &indices, attributes[i]);
     }
-    put_number(
-        writer, &profile, PROFILE_DURATION, dump->now.monotonic_ns - dump->run_start.monotonic_ns
-    );
-    put_type(writer, &profile, PROFILE_PERIOD_TYPE, "allocated_bytes", "bytes");
-    put_number(writer, &profile, PROFILE_PERIOD, ml_profile_sampling_bytes(dump));
-    id_of(guid, figure, id);
-    put_bytes(writer, &profile, PROFILE_ID, id, sizeof id);
-    put_message(writer, to, SCOPE_PROFILES_PROFILES, &profile);
+    put_varint(writer, &indices, component);
+    put_message(writer, &sample, SAMPLE_ATTRIBUTES, &indices);
+    put_varint(writer, &values, bytes);
+    put_message(writer, &sample, SAMPLE_VALUES, &values);
+    put_message(writer, profile, PROFILE_SAMPLES, &sample);
+}
+
+/* The private memory of each process by components. Nothing where no mappings were read. */
+static void
+put_memory(struct writer *writer, struct message *to, const char *guid, uint32_t (*attributes)[3]) {
+    const struct ml_profile *dump = writer->profile;
+    uint32_t names[ML_COMPONENTS];
+    struct message profile = {0};
+    bool was_read = false;
+
+    for (size_t p = 0; p < dump->processes_count; p++) {
+        was_read = was_read || dump->processes[p].regions_count > 0;
+    }
+    if (!was_read) {
+        return;
+    }
+    for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
+        const char *name = ml_component_name(i);
+        const struct ml_profile_text text = {.bytes = name, .count_bytes = strlen(name)};
+        names[i] = attribute_at(writer, "memlog.component", &text, 0);
+    }
+    put_type(writer, &profile, PROFILE_SAMPLE_TYPE, "private_memory", "bytes");
+    for (size_t p = 0; p < dump->processes_count; p++) {
+        struct ml_components components;
+        ml_components_of(&dump->processes[p], &components);
+        for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
+            if (components.of[i].private > 0) {
+                put_component(writer, &profile, names[i], components.of[i].private, attributes[p]);
+            }
+        }
+    }
+    end_profile(writer, to, &profile, guid, FIGURES);
 }
 
 static void put_resource(struct writer *writer, struct message *to) {
@@ -412,6 +483,7 @@ static void put_request(
     for (enum figure figure = 0; figure < FIGURES; figure++) {
         put_profile(writer, &scope_profiles, figure, guid, attributes);
     }
+    put_memory(writer, &scope_profiles, guid, attributes);
     put_message(writer, &resource_profiles, RESOURCE_PROFILES_SCOPE_PROFILES, &scope_profiles);
     put_message(writer, request, REQUEST_RESOURCE_PROFILES, &resource_profiles);
     put_dictionary(writer, request);

@@ -14,8 +14,9 @@
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/stacks/stacks.h"
 
-/* Write alloc_objects, alloc_space, inuse_objects and inuse_space of all processes. `guid`: 32 hex
- * digits; the profiles' ids are made of it. Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM. */
+/* Write alloc_objects, alloc_space, inuse_objects and inuse_space of all processes; and, where it
+ * was read, private_memory, whose samples have an attribute memlog.component and no stack. `guid`:
+ * 32 hex digits; the profiles' ids are made of it. Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM. */
 ML_NODISCARD enum ml_status
 ml_otlp_write(const struct ml_stacks *stacks, const char *guid, FILE *out);
 
