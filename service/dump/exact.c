@@ -233,6 +233,7 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .coverage_was_read = process->coverage_was_read,
         .coverage_heap_bytes = process->coverage_heap_bytes,
         .coverage_private_bytes = process->coverage_private_bytes,
+        .coverage_mapped_bytes = process->coverage_mapped_bytes,
         .unseen = ml_dump_text(&process->unseen),
         .cells_were_laid = process->cells_were_laid,
     };

@@ -35,6 +35,7 @@ struct ml_holding {
 struct ml_holdings {
     struct ml_holding *items; /* by region and address */
     uint32_t count, capacity;
+    uint64_t private_bytes; /* of all of them */
 };
 
 /* All zero at first, with what it is made of. */

@@ -64,6 +64,13 @@ static struct ml_coverage_past past_of(const struct ml_staging_header *header) {
 }
 _Static_assert((int)ML_COVERAGE_NAME_BYTES >= (int)ML_PAST_FILE_BYTES, "it fits");
 
+/* By the view that a dump has. */
+static uint64_t mapped_bytes(const struct ml_client *client) {
+    const struct ml_host_view *view =
+        client->phase == ML_CLIENT_RUNNING ? client->view : client->largest_view;
+    return view != NULL ? view->holdings.private_bytes : 0;
+}
+
 /* Frees without a block, in a process whose events are all here: either the alloc or the free of
  * these blocks went past memlog. No event was lost. A forked child also frees what it inherited. */
 static struct ml_coverage_told
@@ -75,7 +82,8 @@ coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_f
         .total_blocks = client->tracker.totals.total_blocks,
         .unknown_frees = client->setup.forked ? 0 : unknown_frees,
         .missed_frees = client->tracker.missed_frees,
-        .past = past_of(&client->staging.header)};
+        .past = past_of(&client->staging.header),
+        .mapped_bytes = mapped_bytes(client)};
     struct ml_coverage_told told;
     ml_coverage_tell(&client->coverage, &facts, &told);
     return told;

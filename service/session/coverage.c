@@ -150,27 +150,31 @@ tell_past(const struct ml_coverage_facts *facts, char out_unseen[ML_COVERAGE_UNS
                facts->missed_frees == 1 ? "address was" : "addresses were");
 }
 
-/* Report memory of which the heap is next to nothing, or of which a part is older than the
- * recording. */
+/* Report memory of which the heap, with what is known to be mapped by others, is next to nothing,
+ * or of which a part is older than the recording. */
 static void tell_unexplained(
     const struct ml_coverage_reading *reading,
-    bool from_startup,
+    const struct ml_coverage_facts *facts,
     char out_unseen[ML_COVERAGE_UNSEEN_BYTES]
 ) {
     char private_text[ML_COVERAGE_SIZE_BYTES];
     char heap_text[ML_COVERAGE_SIZE_BYTES];
     /* The heap at its largest: the allocator may keep what was freed. */
     const uint64_t most_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
-    if (!ml_coverage_explains(most_bytes, reading->private_bytes)) {
+    uint64_t known_bytes = most_bytes;
+    if (__builtin_add_overflow(known_bytes, facts->mapped_bytes, &known_bytes)) {
+        known_bytes = UINT64_MAX;
+    }
+    if (!ml_coverage_explains(known_bytes, reading->private_bytes)) {
         (void)say(
             out_unseen,
             "of %s private memory the heap explains %s: the rest is memory that the program maps "
             "itself, or that memlog does not see%s",
             ml_coverage_size(reading->private_bytes, private_text),
             ml_coverage_size(reading->most_bytes, heap_text),
-            from_startup ? "" : ", or was there before it was recorded"
+            facts->from_startup ? "" : ", or was there before it was recorded"
         );
-    } else if (!from_startup) {
+    } else if (!facts->from_startup) {
         (void)say(out_unseen, "what it had allocated before it was recorded is not known");
     }
 }
@@ -186,9 +190,10 @@ void ml_coverage_tell(
     ){.was_read = reading->was_read,
       .heap_bytes = reading->heap_bytes,
       .private_bytes = reading->private_bytes,
+      .mapped_bytes = facts->mapped_bytes,
       .allocator = ml_coverage_allocator(&coverage->allocator)};
     if (!tell_found(&coverage->allocator, facts, out_told->unseen) &&
         !tell_calls(&facts->past, out_told->unseen) && !tell_past(facts, out_told->unseen)) {
-        tell_unexplained(reading, facts->from_startup, out_told->unseen);
+        tell_unexplained(reading, facts, out_told->unseen);
     }
 }

@@ -62,12 +62,14 @@ struct ml_coverage_facts {
     uint64_t unknown_frees;
     uint64_t missed_frees;
     struct ml_coverage_past past;
+    uint64_t mapped_bytes; /* private memory whose mapper is known, beside the heap; 0: not read */
 };
 
 /* What is reported. */
 struct ml_coverage_told {
     bool was_read; /* false: its memory never was, and both are 0 */
     uint64_t heap_bytes, private_bytes;
+    uint64_t mapped_bytes;                 /* as in the facts */
     const char *allocator;                 /* "glibc"; the name's owner is the process's coverage */
     char unseen[ML_COVERAGE_UNSEEN_BYTES]; /* "": nothing is known to go unseen */
 };

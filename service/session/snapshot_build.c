@@ -133,6 +133,7 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->coverage_was_read = figures.coverage.was_read;
     process->coverage_heap_bytes = figures.coverage.heap_bytes;
     process->coverage_private_bytes = figures.coverage.private_bytes;
+    process->coverage_mapped_bytes = figures.coverage.mapped_bytes;
     return ml_snapshot_copy_string(figures.trouble, &process->trouble) &&
            ml_snapshot_copy_string(figures.coverage.allocator, &process->allocator) &&
            ml_snapshot_copy_string(figures.coverage.unseen, &process->unseen);

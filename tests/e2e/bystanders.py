@@ -397,7 +397,7 @@ KINDS = [
          before=each(text("A.java", JAVA), lambda folder: subprocess.run(["javac", "A.java"], cwd=folder, check=True, capture_output=True))),
     # ---- compilers and tools ----
     Kind("gcc", ("gcc", "-O1", "-c", "a.c", "-o", "a.o"), [("cc1", BY_READING, ""), ("as", SEEN, "")], before=text("a.c", HEAP)),
-    Kind("g++", ("g++", "-O1", "-c", "a.cc", "-o", "a.o"), [("cc1plus", UNSEEN, "private memory"), ("as", SEEN, "")], before=text("a.cc", CXX), short=True),
+    Kind("g++", ("g++", "-O1", "-c", "a.cc", "-o", "a.o"), [("cc1plus", BY_READING, ""), ("as", SEEN, "")], before=text("a.cc", CXX), short=True),
     Kind("clang", ("clang", "-O1", "-c", "a.c", "-o", "a.o"), [("clang", BY_READING, "")], before=text("a.c", HEAP), needs=("clang",)),
     Kind("rustc", ("rustc", "-o", "program", "a.rs"), [("rustc", BY_READING, "")], before=text("a.rs", RUST), needs=("/usr/bin/rustc",)),
     Kind("go build", ("go", "build", "-o", "program", "main.go"), [("go", BY_READING, "")], needs=("go",), timeout=240,
@@ -482,7 +482,7 @@ KINDS = [
     Kind("jemalloc, shared", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",), before=compiled(HEAP, "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")),
     Kind("RTLD_DEEPBIND", ("./program",), [("program", UNSEEN, "library.so go past memlog")], before=opens('dlopen("./library.so", RTLD_NOW | RTLD_DEEPBIND)', "1"), short=True),
     Kind("dlmopen", ("./program",), [("program", UNSEEN, "second libc")], before=opens('dlmopen(LM_ID_NEWLM, "./library.so", RTLD_NOW)', "0"), short=True),
-    Kind("maps its memory", ("./program",), [("program", UNSEEN, "private memory")], before=compiled(MAPS), short=True),
+    Kind("maps its memory", ("./program",), [("program", BY_READING, "")], before=compiled(MAPS), short=True),
     # ---- ways to start and to be ----
     Kind("a raw execve in a child", ("./program", "raw", "/bin/sleep", "0.3"), [("program", SEEN, ""), ("sleep", UNRECORDED, "")], before=compiled(STARTS), short=True),
     Kind("a raw execve of itself", ("./program", "itself", "/bin/sleep", "0.5"), [("sleep", UNRECORDED, "")], before=compiled(STARTS), short=True),
@@ -491,7 +491,7 @@ KINDS = [
     Kind("posix_spawn", ("./program", "spawn", "/bin/echo", "x"), [("program", SEEN, ""), ("echo", SEEN, "")], before=compiled(STARTS)),
     Kind("a memfd's program", ("./starter", "{folder}/program"), [("program|3|memfd:program", SEEN, "")], before=each(compiled(HEAP), compiled(MEMFD, name="starter"))),
     Kind("a daemon", ("./program",), [("program", SEEN, "")], before=compiled(DAEMON)),
-    Kind("a child that maps and never allocates", ("./program",), [("quiet", UNSEEN, "private memory")], before=compiled(QUIET_CHILD), short=True),
+    Kind("a child that maps and never allocates", ("./program",), [("quiet", BY_READING, "")], before=compiled(QUIET_CHILD), short=True),
     Kind("a child that never allocates", ("./program",), [("quiet", UNRECORDED, "")], before=compiled(QUIET_CHILD.replace("mmap(0, 30 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)", "sbrk(30 << 20)")), short=True),
     Kind("closes all descriptors", ("./program",), [("program", SEEN, "")], before=compiled(CLOSES), short=True),
     Kind("limits set midway", ("./program",), [("program", SEEN, "")], before=compiled(LIMITS), short=True),

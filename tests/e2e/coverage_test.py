@@ -18,17 +18,19 @@ HOLDS = """
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 static char *blocks[4096];
+static void *by_libc(void) { return mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+static void *by_kernel(void) { return (void *)syscall(SYS_mmap, 0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
 int main(int count, char **words) {
-    (void)count;
     int held = atoi(words[1]) * 16, maps = atoi(words[2]), frees = atoi(words[3]);
     for (int i = 0; i < held; i++) {
         blocks[i] = malloc(65536);
         memset(blocks[i], 1, 65536);
     }
     for (int i = 0; i < maps; i++) {
-        memset(mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 1 << 20);
+        memset(count > 4 ? by_libc() : by_kernel(), 1, 1 << 20);
     }
     for (int i = 0; frees && i < held - 1; i++) {
         free(blocks[i]);
@@ -286,7 +288,14 @@ class Coverage(harness.Case):
         self.assertTrue(report["dump"]["covered"])
         self.assertEqual(report["dump"]["uncovered"], "")
 
-    def test_what_the_program_maps_itself_is_not_called_recorded(self):
+    def test_what_the_program_maps_by_libc_has_an_owner(self):
+        report, entry, private = self.held(1, 40, 0, "by libc")
+        self.assertGreaterEqual(entry["coverage"]["mapped_bytes"], 40 * MIB)
+        self.assertLessEqual(entry["coverage"]["mapped_bytes"] + entry["coverage"]["heap_bytes"], private)
+        self.assertEqual(entry["coverage"]["unseen"], "")
+        self.assertTrue(report["dump"]["covered"])
+
+    def test_what_the_program_maps_unseen_is_not_called_recorded(self):
         report, entry, private = self.held(1, 40, 0)
         self.assertGreaterEqual(private, 40 * MIB)
         self.assertRegex(entry["coverage"]["unseen"], r"^of 4\d\.\d MiB private memory the heap explains 1\.\d MiB: the rest is memory that the program maps itself, or that memlog does not see$")

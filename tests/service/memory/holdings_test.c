@@ -142,6 +142,7 @@ START_TEST(one_piece_may_lie_in_several_mappings_and_neighbours_of_one_owner_are
     is_holding(0, 0, ML_OWNER_MAPPED, 10, 0);
     is_holding(1, 1, ML_OWNER_MAPPED, 25, 25);
     is_holding(2, 2, ML_OWNER_MAPPED, 50, 0);
+    ck_assert_uint_eq(holdings.private_bytes, UINT64_C(85) * PAGE);
     end();
 }
 END_TEST

@@ -76,6 +76,20 @@ START_TEST(a_heap_that_explains_next_to_nothing_is_named_with_both_sizes) {
 }
 END_TEST
 
+START_TEST(memory_whose_mapper_is_known_needs_no_heap_to_explain_it) {
+    struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading reading = reading_of(330 * MIB, 3 * MIB, 12 * MIB);
+    facts.mapped_bytes = 100 * MIB;
+    ck_assert_str_ne(told_of(&reading, &facts).unseen, "");
+    facts.mapped_bytes = 300 * MIB;
+    const struct ml_coverage_told told = told_of(&reading, &facts);
+    ck_assert_str_eq(told.unseen, "");
+    ck_assert_uint_eq(told.mapped_bytes, 300 * MIB);
+    facts.mapped_bytes = UINT64_MAX;
+    ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+}
+END_TEST
+
 START_TEST(an_allocator_that_keeps_what_was_freed_is_not_blamed) {
     const struct ml_coverage_facts facts = healthy();
     const struct ml_coverage_reading kept = reading_of(115 * MIB, 1, 95 * MIB);
@@ -226,6 +240,7 @@ int main(void) {
     tcase_add_test(cases, a_running_process_has_its_last_reading_and_an_ended_one_its_largest);
     tcase_add_test(cases, one_that_was_never_read_has_no_figures_and_no_reason);
     tcase_add_test(cases, a_heap_that_explains_next_to_nothing_is_named_with_both_sizes);
+    tcase_add_test(cases, memory_whose_mapper_is_known_needs_no_heap_to_explain_it);
     tcase_add_test(cases, an_allocator_that_keeps_what_was_freed_is_not_blamed);
     tcase_add_test(cases, a_difference_of_a_few_mebibytes_is_ignored);
     tcase_add_test(cases, many_small_blocks_take_more_than_was_asked_for);

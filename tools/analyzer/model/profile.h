@@ -187,6 +187,7 @@ struct ml_profile_process {
     /* Live and private bytes at one moment; 0 if never read. */
     bool coverage_was_read;
     uint64_t coverage_heap_bytes, coverage_private_bytes;
+    uint64_t coverage_mapped_bytes;   /* private memory beside the heap whose mapper is known */
     struct ml_profile_text allocator; /* "glibc", ...; empty: the dump does not say */
     struct ml_profile_text unseen;    /* its memory known to be unrecorded; empty: none */
     uint64_t sampling_bytes;          /* the longest interval that held */
