@@ -77,9 +77,24 @@ static bool is_bss(const struct ml_profile_region *before) {
            !has_permission(before, MEMLOG_SERVICE_MEMORY_PERMISSION_SHARED);
 }
 
+/* Of glibc: 64 MiB of address space at a multiple of that, readable as far as it is used. */
+static bool
+is_arena(const struct ml_profile_process *process, const struct ml_profile_region *region) {
+    const uint64_t arena_bytes = (uint64_t)64 << 20;
+    const struct ml_profile_region *behind = region + 1;
+    return region->start % arena_bytes == 0 && region->end - region->start < arena_bytes &&
+           has_permission(region, MEMLOG_SERVICE_MEMORY_PERMISSION_WRITE) &&
+           behind < process->regions + process->regions_count && behind->start == region->end &&
+           behind->end >= region->start + arena_bytes && behind->permissions == 0 &&
+           behind->inode == 0;
+}
+
 static enum ml_component
 of_plain(const struct ml_profile_process *process, const struct ml_profile_region *region) {
     const struct ml_profile_region *before = file_before(process, region);
+    if (process->heap_was_laid && is_arena(process, region)) {
+        return ML_COMPONENT_SLACK;
+    }
     if (!is_bss(before)) {
         return ML_COMPONENT_ANONYMOUS;
     }

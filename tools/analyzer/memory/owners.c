@@ -108,14 +108,16 @@ static void claim_heap(struct division *division) {
     );
 }
 
-/* Files and shared memory stay what they are, whoever mapped them. The kernel joins .bss with what
- * was mapped behind it. */
+/* The kernel joins mappings: what the program mapped may lie behind .bss or an allocator's own. */
+static bool is_plain(const struct division *division) {
+    return division->region->inode == 0 &&
+           (division->kind == ML_COMPONENT_ANONYMOUS || division->kind == ML_COMPONENT_DATA ||
+            division->kind == ML_COMPONENT_MEMLOG || division->kind == ML_COMPONENT_SLACK);
+}
+
+/* Files and shared memory stay what they are, whoever mapped them. */
 static enum ml_component
 kind_of_holding(const struct division *division, const struct ml_profile_region_holding *holding) {
-    const bool is_bss = division->region->inode == 0 && (division->kind == ML_COMPONENT_DATA ||
-                                                         division->kind == ML_COMPONENT_MEMLOG);
-    const bool is_plain = division->kind == ML_COMPONENT_ANONYMOUS || is_bss;
-
     switch (holding->kind) {
     case ML_HOLDING_ALLOCATOR:
         return ML_COMPONENT_SLACK;
@@ -124,7 +126,7 @@ kind_of_holding(const struct division *division, const struct ml_profile_region_
     case ML_HOLDING_MEMLOG:
         return ML_COMPONENT_MEMLOG;
     default:
-        return is_plain ? ML_COMPONENT_MAPPED : division->kind;
+        return is_plain(division) ? ML_COMPONENT_MAPPED : division->kind;
     }
 }
 

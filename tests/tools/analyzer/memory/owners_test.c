@@ -190,6 +190,31 @@ START_TEST(what_lies_behind_a_file_that_is_not_written_to_is_nobodys) {
 }
 END_TEST
 
+/* 132 KiB that are readable, and the rest of 64 MiB that is not. */
+static void lay_arena(void) {
+    process.regions_count = 2;
+    regions[0].start = (uint64_t)3 * (64 << 20);
+    regions[0].end = regions[0].start + 0x21000;
+    regions[1] = (struct ml_profile_region
+    ){.start = regions[0].end, .end = regions[0].start + (64 << 20), .name = {.bytes = ""}};
+}
+
+START_TEST(an_arena_of_glibc_is_the_allocators_without_a_block) {
+    lay_arena();
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_SLACK].private, 40 * KIB);
+    ck_assert_uint_eq(of[ML_COMPONENT_ANONYMOUS].private, 0);
+}
+END_TEST
+
+START_TEST(what_only_lies_like_an_arena_is_nobodys) {
+    lay_arena();
+    regions[1].end -= KIB * 4;
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_ANONYMOUS].private, 40 * KIB);
+}
+END_TEST
+
 START_TEST(the_rest_of_the_heap_is_the_allocators) {
     name_region(0, "[heap]", 0);
     regions[0].heap_blocks = 1;
@@ -235,6 +260,8 @@ int main(void) {
     tcase_add_test(cases, an_owner_never_takes_more_than_is_left);
     tcase_add_test(cases, what_came_to_a_mapping_that_is_held_as_a_whole_is_its_holders);
     tcase_add_test(cases, files_stay_files_whoever_mapped_them);
+    tcase_add_test(cases, an_arena_of_glibc_is_the_allocators_without_a_block);
+    tcase_add_test(cases, what_only_lies_like_an_arena_is_nobodys);
     tcase_add_test(cases, a_block_that_begins_in_another_mapping_is_the_heaps_here_too);
     tcase_add_test(cases, what_lies_behind_a_files_data_is_its_bss);
     tcase_add_test(cases, what_lies_behind_memlogs_data_is_memlogs);
