@@ -240,8 +240,8 @@ PROGRAMS = [
     Program("rustc", "rustc", [rustc(), "-O", "-C", "codegen-units=4", "a.rs", "-o", "a"], when=90, prepare=writes("a.rs", RUST)),
     Program("Go with cgo", "go", ["{folder}/keeps"], prepare=build_go, packages=["golang-go"]),
     Program("Chromium", "chromium", CHROMIUM, when=settles(8), prepare=writes("page.html", PAGE),
-            rows={"Chromium, browser": "--user-data-dir", "Chromium, renderer": "--type=renderer"}),
-    Program("Firefox", "firefox-esr", FIREFOX, when=settles(12), prepare=prepare_firefox,
+            rows={"Chromium, browser": "file://", "Chromium, renderer": "--type=renderer"}),
+    Program("Firefox", "firefox-esr", FIREFOX, when=settles(12), prepare=prepare_firefox, environment={"MOZ_DISABLE_CONTENT_SANDBOX": "1"},
             rows={"Firefox": "--no-remote", "Firefox, web content": "-contentproc"}),
 ]
 BY_NAME = {program.name: program for program in PROGRAMS}
