@@ -114,7 +114,7 @@ class Mappings(harness.Case):
         answer = harness.run_words([str(harness.MEMLOG), "ps", "--json"], self.folder, self.environment(), b"", harness.TIMEOUT)
         return {entry["pid"] for entry in json.loads(answer.stdout)["processes"] if entry["recording"]}
 
-    def check(self, *program, stacks_known=True):
+    def check(self, *program):
         standing = Standing(self, *program)
         self.assertTrue(standing.claims)
         for pid, claims in standing.claims.items():
@@ -123,10 +123,9 @@ class Mappings(harness.Case):
             self.check_regions(standing.dump[pid].regions, standing.regions[pid])
             self.check_sums(standing.entries[pid]["memory"], standing.dump[pid].regions, standing.regions[pid])
             self.check_cells(standing.dump[pid])
-            if stacks_known:
-                self.check_holdings(standing.dump[pid], standing.held[pid])
-                self.check_stacks(standing.dump[pid], standing.stacks[pid])
-                self.check_unexplained(standing.entries[pid]["memory"], claims, standing.resident[pid])
+            self.check_holdings(standing.dump[pid], standing.held[pid])
+            self.check_stacks(standing.dump[pid], standing.stacks[pid])
+            self.check_unexplained(standing.entries[pid]["memory"], claims, standing.resident[pid])
 
     def check_claims(self, claims, resident):
         """The oracle is right about itself."""
@@ -200,7 +199,7 @@ class Mappings(harness.Case):
     def check_cases(self, group):
         for case in CASES[group]:
             with self.subTest(case):
-                self.check(harness.PROGRAMS / "oracle" / "maps", case, stacks_known=group != "stacks")
+                self.check(harness.PROGRAMS / "oracle" / "maps", case)
 
     def test_anonymous_mappings_and_what_is_left_of_them(self):
         self.check_cases("anonymous")

@@ -35,6 +35,6 @@ def chain(frames):
 
 
 def routine(frames):
-    """The function of the program that a thread began with: the outermost frame, of which the address itself is told."""
-    own = [(PROGRAMS.get(path.rpartition("/")[2]), address) for path, address in frames]
-    return name(*own[-1]) if own and own[-1][0] else ""
+    """The function of the program that a thread begins with: the innermost frame of its stack's node, of which the address itself is told."""
+    own = [(PROGRAMS.get(path.rpartition("/")[2]), address) for path, address in frames[:1]]
+    return name(*own[0]) if own and own[0][0] else ""
