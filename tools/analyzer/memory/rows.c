@@ -36,7 +36,6 @@ struct making {
     const struct ml_stacks *stacks;
     const struct ml_sharing *sharing;
     const struct ml_profile_process *process;
-    const uint32_t *nodes;            /* of its own nodes; NULL: its stacks are not known */
     struct ml_component_figures heap; /* of its live blocks, in all mappings */
     bool is_failed;                   /* no memory */
 };
@@ -120,11 +119,36 @@ sharing_of(const struct making *making, const struct ml_profile_region *region) 
     return ml_sharing_find(making->sharing, region, &first) > 1 ? ML_ROW_GROUP : ML_ROW_OTHERS;
 }
 
-/* The number among all of a node of the process. */
-static uint32_t node_of(const struct making *making, uint32_t id) {
-    const size_t at = making->nodes ? ml_profile_node_at(making->process, id) : SIZE_MAX;
+/* The nodes of a process. NULL: it is not recorded. */
+static const uint32_t *
+nodes_of(const struct ml_stacks *stacks, const struct ml_profile_process *process) {
+    const bool is_recorded = process->recording == ML_PROFILE_RECORDED;
 
-    return at == SIZE_MAX ? ML_STACKS_NONE : making->nodes[at];
+    return is_recorded ? stacks->merged[process - stacks->profile->processes] : NULL;
+}
+
+/* The number among all of a node of the process. */
+static uint32_t
+node_of(const struct ml_stacks *stacks, const struct ml_profile_process *process, uint32_t id) {
+    const uint32_t *nodes = nodes_of(stacks, process);
+    const size_t at = nodes ? ml_profile_node_at(process, id) : SIZE_MAX;
+
+    return at == SIZE_MAX ? ML_STACKS_NONE : nodes[at];
+}
+
+/* The stack that mapped it: of this process, else of the one that it has the object from. */
+static uint32_t mapper_of(const struct making *making, const struct ml_owned *owned) {
+    const struct ml_profile_region *region = &making->process->regions[owned->region];
+    const struct ml_sharing_member *first = NULL;
+
+    if (!owned->holding) {
+        return ML_STACKS_NONE;
+    }
+    if (owned->holding->node == 0 && owned->holding->kind == ML_HOLDING_MAPPED &&
+        ml_sharing_find(making->sharing, region, &first) > 0 && first->mapper) {
+        return node_of(making->stacks, first->mapper, first->mapper_node);
+    }
+    return node_of(making->stacks, making->process, owned->holding->node);
 }
 
 static void take(void *context, const struct ml_owned *owned) {
@@ -139,7 +163,7 @@ static void take(void *context, const struct ml_owned *owned) {
         .path = region->name,
         .name = name_of(process, owned),
         .file = owned->kind == ML_COMPONENT_SLACK ? no_text : file_of(process, region),
-        .node = owned->holding ? node_of(making, owned->holding->node) : ML_STACKS_NONE};
+        .node = mapper_of(making, owned)};
 
     if (owned->kind == ML_COMPONENT_HEAP) {
         ml_component_figures_add(&making->heap, &owned->figures);
@@ -167,7 +191,7 @@ static void put_heap(struct making *making) {
         part = ml_component_figures_take(
             &making->heap, cell->resident_private_bytes, cell->resident_shared_bytes
         );
-        row.node = node_of(making, cell->node);
+        row.node = node_of(making->stacks, process, cell->node);
         put(making, row, &part, ML_ROW_OTHERS);
     }
     row.node = ML_STACKS_NONE;
@@ -215,27 +239,13 @@ static void merge(struct ml_rows *rows, size_t first) {
     rows->count = kept;
 }
 
-/* The nodes of a process. NULL: it is not recorded. */
-static const uint32_t *
-nodes_of(const struct ml_stacks *stacks, const struct ml_profile_process *process) {
-    const struct ml_profile *profile = stacks->profile;
-    const bool is_recorded = process->recording == ML_PROFILE_RECORDED;
-
-    return is_recorded ? stacks->merged[process - profile->processes] : NULL;
-}
-
 bool ml_rows_add(
     struct ml_rows *rows,
     const struct ml_stacks *stacks,
     const struct ml_sharing *sharing,
     const struct ml_profile_process *process
 ) {
-    struct making making = {
-        .rows = rows,
-        .stacks = stacks,
-        .sharing = sharing,
-        .process = process,
-        .nodes = nodes_of(stacks, process)};
+    struct making making = {.rows = rows, .stacks = stacks, .sharing = sharing, .process = process};
     const struct ml_owner_visitor visitor = {.take = take, .context = &making};
     const size_t first = rows->count;
 

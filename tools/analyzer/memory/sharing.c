@@ -21,9 +21,25 @@ static int member_order(const void *left, const void *right) {
     return (a->process->id > b->process->id) - (a->process->id < b->process->id);
 }
 
+/* The stack that mapped the region; 0: none is known. *at goes on through the holdings. */
+static uint32_t mapper_of(const struct ml_profile_process *process, size_t region, size_t *at) {
+    uint32_t node = 0;
+
+    for (; *at < process->holdings_count && process->holdings[*at].region <= region; (*at)++) {
+        const struct ml_profile_region_holding *holding = &process->holdings[*at];
+        if (holding->region == region && holding->kind == ML_HOLDING_MAPPED && node == 0) {
+            node = holding->node;
+        }
+    }
+    return node;
+}
+
 bool ml_sharing_add(struct ml_sharing *sharing, const struct ml_profile_process *process) {
+    size_t holding = 0;
+
     for (size_t i = 0; i < process->regions_count; i++) {
         const struct ml_profile_region *region = &process->regions[i];
+        const uint32_t node = mapper_of(process, i, &holding);
 
         if (region->inode == 0) {
             continue;
@@ -35,10 +51,26 @@ bool ml_sharing_add(struct ml_sharing *sharing, const struct ml_profile_process 
         ){.device = region->device,
           .inode = region->inode,
           .process = process,
+          .mapper = node != 0 ? process : NULL,
+          .mapper_node = node,
           .resident = region->resident_kb * KIB,
           .proportional = region->proportional_kb * KIB};
     }
     return true;
+}
+
+static void mapper_take(struct ml_sharing_member *to, const struct ml_sharing_member *from) {
+    if (!to->mapper) {
+        to->mapper = from->mapper;
+        to->mapper_node = from->mapper_node;
+    }
+}
+
+/* Members of one object that do not know it learn the mapper from their neighbour. */
+static void mapper_hand_on(const struct ml_sharing_member *from, struct ml_sharing_member *to) {
+    if (object_order(from->device, from->inode, to) == 0) {
+        mapper_take(to, from);
+    }
 }
 
 /* One member for all mappings of an object in a process. */
@@ -52,11 +84,18 @@ void ml_sharing_finish(struct ml_sharing *sharing) {
         if (last && member_order(last, &sharing->members[i]) == 0) {
             last->resident += sharing->members[i].resident;
             last->proportional += sharing->members[i].proportional;
+            mapper_take(last, &sharing->members[i]);
         } else {
             sharing->members[kept++] = sharing->members[i];
         }
     }
     sharing->count = kept;
+    for (size_t i = 1; i < kept; i++) {
+        mapper_hand_on(&sharing->members[i - 1], &sharing->members[i]);
+    }
+    for (size_t i = kept; i > 1; i--) {
+        mapper_hand_on(&sharing->members[i - 1], &sharing->members[i - 2]);
+    }
 }
 
 void ml_sharing_fini(struct ml_sharing *sharing) {

@@ -16,6 +16,10 @@ struct ml_sharing_member {
     uint64_t device, inode;
     const struct ml_profile_process *process;
     uint64_t resident, proportional; /* bytes, of all its mappings there */
+    /* Whose stack of some process mapped it; NULL: that is not known. After ml_sharing_finish() of
+     * all members: a child has what its parent mapped, without a stack of its own. */
+    const struct ml_profile_process *mapper;
+    uint32_t mapper_node; /* id */
 };
 
 struct ml_sharing {

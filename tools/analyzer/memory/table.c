@@ -135,6 +135,8 @@ static bool sum_add(struct ml_component_line *sum, const struct ml_component_lin
     }
     ml_component_figures_add(&sum->all, &line->all);
     sum->moved = (int64_t)((uint64_t)sum->moved + (uint64_t)line->moved);
+    sum->page_tables += line->page_tables;
+    sum->kernel_stacks += line->kernel_stacks;
     return done;
 }
 
@@ -150,6 +152,10 @@ static bool process_add(
                       rows_sort(table, stacks, &rows, line);
 
     ml_rows_fini(&rows);
+    if (done) {
+        line->page_tables = process->status.page_tables_bytes;
+        line->kernel_stacks = process->status.kernel_stacks_bytes;
+    }
     return done && sum_add(&table->lines[table->dumps[line->dump].first_line], line);
 }
 
@@ -180,7 +186,9 @@ bool ml_component_table_add(
         if (is_counted(profile, process)) {
             done = process_add(table, stacks, &sharing, process);
         } else if (is_unread(profile, process)) {
-            table->dumps[table->dumps_count - 1].unread++;
+            struct ml_component_dump *dump = &table->dumps[table->dumps_count - 1];
+            dump->unread++;
+            dump->unread_bytes += process->resident_bytes;
         }
     }
     if (done) {

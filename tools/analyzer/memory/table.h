@@ -24,12 +24,14 @@ struct ml_component_line {
     size_t values_count;
     struct ml_component_figures all; /* the kernel's */
     int64_t moved;
+    uint64_t page_tables, kernel_stacks; /* the kernel's own for it, beside all */
 };
 
 struct ml_component_dump {
     char *path;
     uint64_t time_ns;             /* time of day */
     size_t unread;                /* processes whose mappings are not in it */
+    uint64_t unread_bytes;        /* what is known to be resident of them */
     bool is_ended;                /* nobody runs: each process is as it was when it was largest */
     uint64_t held_by_others;      /* ml_sharing_held_by_others() */
     size_t first_line, end_lines; /* the line of all comes first */

@@ -28,9 +28,12 @@ static void json_line(
     ml_json_integer(json, ml_component_remainder(line, view->figure));
     ml_json_key(json, "moved_bytes");
     ml_json_integer(json, line->moved);
+    ml_json_number_member(json, "page_tables_bytes", line->page_tables);
+    ml_json_number_member(json, "kernel_stacks_bytes", line->kernel_stacks);
     if (line->pid == 0) {
         ml_json_number_member(json, "held_by_others_bytes", dump->held_by_others);
         ml_json_number_member(json, "unread_processes", dump->unread);
+        ml_json_number_member(json, "unread_resident_bytes", dump->unread_bytes);
     }
     ml_json_close(json, '}');
 }

@@ -41,6 +41,15 @@ static void put_notes(const struct ml_report_page *page, const struct ml_compone
                 page, "%snobody runs any more: each process as it was at its largest\n", number
             );
         }
+        if (all->page_tables + all->kernel_stacks > 0) {
+            ml_report_print(
+                page,
+                "%sbeside it the kernel has %s of page tables and %s of stacks for it\n",
+                number,
+                ml_units_size(all->page_tables).text,
+                ml_units_size(all->kernel_stacks).text
+            );
+        }
         if (moved > 0) {
             ml_report_print(
                 page, "%s\u00b1 %s moved while it was read\n", number, ml_units_size(moved).text
@@ -57,10 +66,11 @@ static void put_notes(const struct ml_report_page *page, const struct ml_compone
         if (dump->unread > 0 && !dump->is_ended) {
             ml_report_print(
                 page,
-                "%s%zu process%s not in it: the mappings were not read\n",
+                "%s%zu process%s not in it, with %s resident: the mappings were not read\n",
                 number,
                 dump->unread,
-                dump->unread == 1 ? " is" : "es are"
+                dump->unread == 1 ? " is" : "es are",
+                ml_units_size(dump->unread_bytes).text
             );
         }
     }

@@ -137,6 +137,27 @@ START_TEST(a_file_is_shared_with_the_group_or_with_others) {
 }
 END_TEST
 
+START_TEST(a_child_has_its_parents_stack_for_what_it_inherited) {
+    struct ml_profile_process *parent = &profile.processes[0];
+    struct ml_profile_process *child = &profile.processes[1];
+    struct ml_profile_region_holding holding = {.region = 0, .mapped_bytes = 100 * KIB};
+
+    /* The parent mapped the file with a stack; the child has the mapping alone. */
+    parent->holdings[0].region = 0;
+    child->holdings = malloc(sizeof holding);
+    child->holdings[0] = holding;
+    child->holdings_count = 1;
+    ml_sharing_fini(&sharing);
+    for (size_t i = PROCESSES; i > 0; i--) {
+        ck_assert(ml_sharing_add(&sharing, &profile.processes[i - 1]));
+    }
+    ml_sharing_finish(&sharing);
+    ml_rows_fini(&rows);
+    ck_assert(ml_rows_add(&rows, &stacks, &sharing, child));
+    ck_assert_uint_eq(find(ML_ROW_MMAP, ML_COMPONENT_FILES, ML_ROW_PRIVATE)->node, 0);
+}
+END_TEST
+
 START_TEST(what_others_hold_of_a_tree_is_what_no_member_is_charged) {
     const struct ml_sharing_member *first = NULL;
 
@@ -155,6 +176,7 @@ int main(void) {
     tcase_add_test(cases, live_blocks_and_slack_are_the_allocators);
     tcase_add_test(cases, a_mapping_has_its_stack_and_the_name_that_the_program_gave);
     tcase_add_test(cases, a_file_is_shared_with_the_group_or_with_others);
+    tcase_add_test(cases, a_child_has_its_parents_stack_for_what_it_inherited);
     tcase_add_test(cases, what_others_hold_of_a_tree_is_what_no_member_is_charged);
     return run_suite("rows", cases);
 }
