@@ -55,11 +55,12 @@ bool ml_block_walk_is_at_home(const struct ml_overlay *overlay, const struct ml_
 }
 
 struct ml_block_walk
-ml_block_walk_of(const struct ml_overlay *overlay, uint64_t address, uint64_t bytes) {
+ml_block_walk_of(struct ml_overlay *overlay, uint64_t address, uint64_t bytes) {
+    overlay->near_region = region_at(overlay, address);
     return (struct ml_block_walk
     ){.at = address,
       .end = bytes <= UINT64_MAX - address ? address + bytes : UINT64_MAX,
-      .region = region_at(overlay, address)};
+      .region = overlay->near_region};
 }
 
 bool ml_block_walk_next(

@@ -31,8 +31,36 @@ struct ml_block_walk {
     uint32_t region;
 };
 
-struct ml_block_walk
-ml_block_walk_of(const struct ml_overlay *overlay, uint64_t address, uint64_t bytes);
+/* The usual block, within one page of a mapping near that of the block before: the walk is not
+ * needed. False: it may be another one. */
+static inline bool ml_block_is_in_page(
+    const struct ml_overlay *overlay,
+    uint64_t address,
+    uint64_t bytes,
+    uint32_t cell,
+    struct ml_block_part *out_part
+) {
+    if (overlay->near_region == overlay->regions_count) {
+        return false;
+    }
+    const struct memlog_service_memory_region *region =
+        &overlay->view->regions.items[overlay->near_region];
+    const uint64_t at = address - region->start; /* of one before it: beyond its end */
+    if (at >= region->end - region->start || bytes == 0 ||
+        bytes >= ML_PAGE_BYTES - at % ML_PAGE_BYTES) {
+        return false;
+    }
+    *out_part = (struct ml_block_part
+    ){.region = overlay->near_region,
+      .cell = cell,
+      .page = at / ML_PAGE_BYTES,
+      .offset = (uint32_t)(at % ML_PAGE_BYTES),
+      .bytes = (uint32_t)bytes};
+    return true;
+}
+
+/* The mapping in which it begins, or the next one, is near from then on. */
+struct ml_block_walk ml_block_walk_of(struct ml_overlay *overlay, uint64_t address, uint64_t bytes);
 
 /* Whether the block begins in the region that the walk is at. */
 bool ml_block_walk_is_at_home(const struct ml_overlay *overlay, const struct ml_block_walk *walk);

@@ -19,6 +19,7 @@ enum ml_status ml_overlay_init(
     while (overlay->regions_count > 0 && view->regions.items[overlay->regions_count - 1].end == 0) {
         overlay->regions_count--; /* the one of all that had no room */
     }
+    overlay->near_region = overlay->regions_count;
     overlay->heaps = calloc(regions, sizeof(*overlay->heaps));
     overlay->tables = calloc(regions, sizeof(*overlay->tables));
     if (overlay->heaps != NULL && overlay->tables != NULL) {
@@ -148,15 +149,22 @@ static bool add_whole(
     return true;
 }
 
+/* A table for the region's pages, for the first block in it. */
+static bool open_region(struct ml_overlay *overlay, uint32_t number) {
+    const struct memlog_service_memory_region *region = &overlay->view->regions.items[number];
+    const uint64_t pages = (region->end - region->start) / ML_PAGE_BYTES;
+    overlay->is_estimated = overlay->is_estimated || ml_resident_is_estimated(region);
+    return ml_page_table_make(&overlay->tables[number], overlay->budget, pages) == ML_OK;
+}
+
+static bool has_region(struct ml_overlay *overlay, uint32_t number) {
+    return overlay->tables[number].chunks != NULL || open_region(overlay, number);
+}
+
 /* Add what a block has of one region. */
 static bool
 add_split(struct ml_overlay *overlay, uint32_t cell, const struct ml_block_split *split) {
-    const struct memlog_service_memory_region *region =
-        &overlay->view->regions.items[split->region];
-    const uint64_t pages = (region->end - region->start) / ML_PAGE_BYTES;
-    bool is_fine =
-        ml_page_table_make(&overlay->tables[split->region], overlay->budget, pages) == ML_OK;
-    overlay->is_estimated = overlay->is_estimated || ml_resident_is_estimated(region);
+    bool is_fine = has_region(overlay, split->region);
     for (uint32_t i = 0; is_fine && i < split->ends_count; i++) {
         is_fine = add_part(overlay, &split->ends[i]);
     }
@@ -164,21 +172,32 @@ add_split(struct ml_overlay *overlay, uint32_t cell, const struct ml_block_split
                        add_whole(overlay, split->region, cell, split->first, split->behind));
 }
 
+static void begin_block(
+    struct ml_overlay *overlay, uint32_t region, uint64_t bytes, uint32_t cell, uint32_t node
+) {
+    overlay->cells[cell].node = node;
+    overlay->heaps[region].blocks++;
+    overlay->heaps[region].requested_bytes += bytes;
+}
+
 bool ml_overlay_add(
     struct ml_overlay *overlay, uint64_t address, uint64_t bytes, uint32_t cell, uint32_t node
 ) {
-    struct ml_block_walk walk = ml_block_walk_of(overlay, address, bytes);
+    struct ml_block_part part;
     struct ml_block_split split;
     if (cell >= overlay->cells_count) {
         return false;
     }
+    if (ml_block_is_in_page(overlay, address, bytes, cell, &part)) {
+        begin_block(overlay, part.region, bytes, cell, node);
+        return has_region(overlay, part.region) && add_part(overlay, &part);
+    }
+    struct ml_block_walk walk = ml_block_walk_of(overlay, address, bytes);
     if (!ml_block_walk_is_at_home(overlay, &walk)) {
         overlay->elsewhere_bytes += bytes;
         return true;
     }
-    overlay->cells[cell].node = node;
-    overlay->heaps[walk.region].blocks++;
-    overlay->heaps[walk.region].requested_bytes += bytes;
+    begin_block(overlay, walk.region, bytes, cell, node);
     while (ml_block_walk_next(overlay, &walk, cell, &split)) {
         if (!add_split(overlay, cell, &split)) {
             return false; /* what follows may take long */

@@ -45,6 +45,7 @@ struct ml_overlay {
     struct ml_cell_memory *cells; /* by number; behind the end those with blocks alone */
     uint32_t cells_count;
     uint32_t regions_count;   /* of them so many have an address */
+    uint32_t near_region;     /* in which the last block began that was looked for */
     uint32_t settled_regions; /* so many are, ... */
     uint64_t settled_chunks;  /* ... and so many of the next one's chunks */
     uint64_t pages_left;      /* that may still be marked */

@@ -54,13 +54,9 @@ bool ml_page_table_mark(struct ml_page_table *table, uint64_t first, uint64_t be
     return true;
 }
 
-struct ml_partial_page *
-ml_page_table_reach(struct ml_page_table *table, struct ml_budget *budget, uint64_t page) {
-    struct ml_page_chunk *chunk = &table->chunks[page / ML_CHUNK_PAGES];
-    if (chunk->pages == NULL) {
-        chunk->pages = ml_budget_new(budget, ML_CHUNK_PAGES * sizeof(*chunk->pages));
-    }
-    return chunk->pages != NULL ? &chunk->pages[page % ML_CHUNK_PAGES] : NULL;
+bool ml_page_chunk_fill(struct ml_page_chunk *chunk, struct ml_budget *budget) {
+    chunk->pages = ml_budget_new(budget, ML_CHUNK_PAGES * sizeof(*chunk->pages));
+    return chunk->pages != NULL;
 }
 
 /* The first page in [first, behind) whose mark is that one; `behind`: there is none. */

@@ -56,9 +56,17 @@ static inline bool ml_page_table_is_marked(const struct ml_page_table *table, ui
 /* Mark the pages [first, behind). False: one of them is marked, and some of the others are now. */
 ML_NODISCARD bool ml_page_table_mark(struct ml_page_table *table, uint64_t first, uint64_t behind);
 
+/* Entries for a chunk that has none. False: the budget refuses. */
+ML_NODISCARD bool ml_page_chunk_fill(struct ml_page_chunk *chunk, struct ml_budget *budget);
+
 /* The entry of a page, of zeros if it is new. NULL: the budget refuses. */
-struct ml_partial_page *
-ml_page_table_reach(struct ml_page_table *table, struct ml_budget *budget, uint64_t page);
+static inline struct ml_partial_page *
+ml_page_table_reach(struct ml_page_table *table, struct ml_budget *budget, uint64_t page) {
+    struct ml_page_chunk *chunk = &table->chunks[page / ML_CHUNK_PAGES];
+    return chunk->pages != NULL || ml_page_chunk_fill(chunk, budget)
+               ? &chunk->pages[page % ML_CHUNK_PAGES]
+               : NULL;
+}
 
 /* The entry of a page; NULL: there is none. */
 static inline struct ml_partial_page *

@@ -6,25 +6,32 @@
 
 enum { CHUNKS_A_SETTLE = 64 };
 
-static uint64_t least(uint64_t one, uint64_t other) {
-    return one < other ? one : other;
-}
-
 static void share_part(struct ml_overlay *overlay, const struct ml_block_part *part) {
     struct ml_partial_page *page = ml_page_table_find(&overlay->tables[part->region], part->page);
     if (page == NULL || page->has_cells == 0 || part->offset == page->lowest) {
         return; /* ml_overlay_settle gives the rest to the cell of the lowest block */
     }
-    const uint64_t rest = ml_partial_page_resident(page) - page->held_bytes;
-    const uint64_t share = least(rest * part->bytes / page->used_bytes, rest - page->given_bytes);
+    /* Both are of a page: the product fits. */
+    const uint32_t rest = (uint32_t)ml_partial_page_resident(page) - page->held_bytes;
+    const uint32_t by_bytes = rest * part->bytes / page->used_bytes;
+    const uint32_t left = rest - page->given_bytes;
+    const uint32_t share = by_bytes < left ? by_bytes : left;
     page->given_bytes = (uint16_t)(page->given_bytes + share);
     overlay->cells[part->cell].waste_bytes += share;
 }
 
 void ml_overlay_share(struct ml_overlay *overlay, uint64_t address, uint64_t bytes, uint32_t cell) {
-    struct ml_block_walk walk = ml_block_walk_of(overlay, address, bytes);
+    struct ml_block_part part;
     struct ml_block_split split;
-    const bool is_laid = cell < overlay->cells_count && ml_block_walk_is_at_home(overlay, &walk);
+    if (cell >= overlay->cells_count) {
+        return;
+    }
+    if (ml_block_is_in_page(overlay, address, bytes, cell, &part)) {
+        share_part(overlay, &part);
+        return;
+    }
+    struct ml_block_walk walk = ml_block_walk_of(overlay, address, bytes);
+    const bool is_laid = ml_block_walk_is_at_home(overlay, &walk);
     while (is_laid && ml_block_walk_next(overlay, &walk, cell, &split)) {
         for (uint32_t i = 0; i < split.ends_count; i++) {
             share_part(overlay, &split.ends[i]);
