@@ -11,6 +11,7 @@ const ROWS_MAX = 20;
 const UNREAD = "not read";
 const ABOUT = {
   heap: "Live blocks, where their pages are resident.",
+  "inherited heap": "An allocator's memory in a forked process, beside its own blocks: its parent's blocks and freed ones, which cannot be told apart.",
   "allocator slack": "The rest of the pages on which blocks lie, and an allocator's other pages: freed blocks, headers, fragments.",
   code: "Of files, executable.",
   data: "Of files, written to, with .bss.",

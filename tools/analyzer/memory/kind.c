@@ -9,6 +9,7 @@ const char *ml_component_name(enum ml_component component) {
     static const char *const names[ML_COMPONENTS] = {
         [ML_COMPONENT_HEAP] = "heap",
         [ML_COMPONENT_SLACK] = "allocator slack",
+        [ML_COMPONENT_INHERITED] = "inherited heap",
         [ML_COMPONENT_CODE] = "code",
         [ML_COMPONENT_DATA] = "data",
         [ML_COMPONENT_FILES] = "files",
@@ -89,11 +90,15 @@ is_arena(const struct ml_profile_process *process, const struct ml_profile_regio
            behind->inode == 0;
 }
 
+enum ml_component ml_component_slack_of(const struct ml_profile_process *process) {
+    return process->inherited_bytes > 0 ? ML_COMPONENT_INHERITED : ML_COMPONENT_SLACK;
+}
+
 static enum ml_component
 of_plain(const struct ml_profile_process *process, const struct ml_profile_region *region) {
     const struct ml_profile_region *before = file_before(process, region);
     if (process->heap_was_laid && is_arena(process, region)) {
-        return ML_COMPONENT_SLACK;
+        return ml_component_slack_of(process);
     }
     if (!is_bss(before)) {
         return ML_COMPONENT_ANONYMOUS;
@@ -114,7 +119,7 @@ enum ml_component ml_component_of_region(
         return of_file(region);
     }
     if (is_named(&region->name, "[heap]")) { /* what blocks do not hold of it is glibc's */
-        return process->heap_was_laid ? ML_COMPONENT_SLACK : ML_COMPONENT_ANONYMOUS;
+        return process->heap_was_laid ? ml_component_slack_of(process) : ML_COMPONENT_ANONYMOUS;
     }
     if (is_named(&region->name, "[stack]")) {
         return ML_COMPONENT_STACK;

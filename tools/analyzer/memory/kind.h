@@ -5,6 +5,7 @@
 #ifndef MEMLOG_TOOLS_ANALYZER_MEMORY_KIND_H
 #define MEMLOG_TOOLS_ANALYZER_MEMORY_KIND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tools/analyzer/model/profile.h"
@@ -12,6 +13,7 @@
 enum ml_component {
     ML_COMPONENT_HEAP,      /* live blocks, where they are resident */
     ML_COMPONENT_SLACK,     /* an allocator's: the rest of their pages, its own mappings, [heap] */
+    ML_COMPONENT_INHERITED, /* the same in a forked process: blocks of its parent's among it */
     ML_COMPONENT_CODE,      /* of files, executable */
     ML_COMPONENT_DATA,      /* of files, written to: .data, and .bss behind it */
     ML_COMPONENT_FILES,     /* of files, the rest */
@@ -32,6 +34,14 @@ struct ml_component_figures {
 
 /* "heap", "allocator slack", ... */
 const char *ml_component_name(enum ml_component component);
+
+/* Whether that is an allocator's beside the blocks of the process. */
+static inline bool ml_component_is_slack(enum ml_component component) {
+    return component == ML_COMPONENT_SLACK || component == ML_COMPONENT_INHERITED;
+}
+
+/* What of the process's allocator no block of its own holds: ML_COMPONENT_SLACK or _INHERITED. */
+enum ml_component ml_component_slack_of(const struct ml_profile_process *process);
 
 /* The kind of a mapping, or of what is left of it where it has other owners, too. */
 enum ml_component ml_component_of_region(

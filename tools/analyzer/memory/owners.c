@@ -101,7 +101,7 @@ static void claim_heap(struct division *division) {
     claim(division, ML_COMPONENT_HEAP, NULL, region->heap_private_bytes, region->heap_shared_bytes);
     claim(
         division,
-        ML_COMPONENT_SLACK,
+        ml_component_slack_of(division->process),
         NULL,
         pages_private > region->heap_private_bytes ? pages_private - region->heap_private_bytes : 0,
         pages_shared > region->heap_shared_bytes ? pages_shared - region->heap_shared_bytes : 0
@@ -112,7 +112,7 @@ static void claim_heap(struct division *division) {
 static bool is_plain(const struct division *division) {
     return division->region->inode == 0 &&
            (division->kind == ML_COMPONENT_ANONYMOUS || division->kind == ML_COMPONENT_DATA ||
-            division->kind == ML_COMPONENT_MEMLOG || division->kind == ML_COMPONENT_SLACK);
+            division->kind == ML_COMPONENT_MEMLOG || ml_component_is_slack(division->kind));
 }
 
 /* Files and shared memory stay what they are, whoever mapped them. */
@@ -120,7 +120,7 @@ static enum ml_component
 kind_of_holding(const struct division *division, const struct ml_profile_region_holding *holding) {
     switch (holding->kind) {
     case ML_HOLDING_ALLOCATOR:
-        return ML_COMPONENT_SLACK;
+        return ml_component_slack_of(division->process);
     case ML_HOLDING_STACK:
         return ML_COMPONENT_STACK;
     case ML_HOLDING_MEMLOG:

@@ -140,7 +140,7 @@ bool ml_policy_check(
     for (unsigned allocator = 0; allocator < ML_ROW_ALLOCATORS; allocator++) {
         for (unsigned kind = 0; kind < ML_COMPONENTS; kind++) {
             const bool is_heap = kind == ML_COMPONENT_HEAP;
-            const bool is_slack = kind == ML_COMPONENT_SLACK;
+            const bool is_slack = ml_component_is_slack(kind);
             const bool is_possible =
                 is_heap == (allocator == ML_ROW_MALLOC) && is_slack == (allocator == ML_ROW_SLACK);
             if (is_possible && !ml_policy_covers(policy, allocator, kind)) {

@@ -75,7 +75,7 @@ put(struct making *making,
 }
 
 static enum ml_row_allocator allocator_of(const struct ml_owned *owned) {
-    if (owned->kind == ML_COMPONENT_SLACK) {
+    if (ml_component_is_slack(owned->kind)) {
         return ML_ROW_SLACK;
     }
     return owned->holding && owned->holding->kind == ML_HOLDING_MAPPED ? ML_ROW_MMAP
@@ -162,7 +162,7 @@ static void take(void *context, const struct ml_owned *owned) {
         .permissions = region->permissions,
         .path = region->name,
         .name = name_of(process, owned),
-        .file = owned->kind == ML_COMPONENT_SLACK ? no_text : file_of(process, region),
+        .file = ml_component_is_slack(owned->kind) ? no_text : file_of(process, region),
         .node = mapper_of(making, owned)};
 
     if (owned->kind == ML_COMPONENT_HEAP) {

@@ -13,6 +13,7 @@ _Static_assert((int)ML_COMPONENTS < (int)ML_SUM_PARTS_MAX, "a line has room for 
 static const char *short_name(enum ml_component component) {
     static const char *const names[ML_COMPONENTS] = {
         [ML_COMPONENT_SLACK] = "slack",
+        [ML_COMPONENT_INHERITED] = "inherited",
         [ML_COMPONENT_SHARED] = "shared",
         [ML_COMPONENT_ANONYMOUS] = "other"};
 

@@ -110,6 +110,19 @@ START_TEST(a_mapping_is_divided_among_its_owners) {
 }
 END_TEST
 
+START_TEST(what_a_forked_process_inherited_is_not_called_slack) {
+    process.inherited_bytes = 1;
+    regions[0].heap_blocks = 3;
+    regions[0].heap_private_bytes = 5 * KIB;
+    regions[0].heap_pages_private_bytes = 8 * KIB;
+    hold(0, ML_HOLDING_ALLOCATOR, 2, 0);
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_HEAP].private, 5 * KIB);
+    ck_assert_uint_eq(of[ML_COMPONENT_SLACK].private, 0);
+    ck_assert_uint_eq(of[ML_COMPONENT_INHERITED].private, (3 + 2) * KIB);
+}
+END_TEST
+
 START_TEST(an_owner_never_takes_more_than_is_left) {
     regions[0].heap_blocks = 1;
     regions[0].heap_private_bytes = 30 * KIB;
@@ -257,6 +270,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, NULL);
     tcase_add_test(cases, what_nobody_is_known_to_hold_is_of_its_mapping);
     tcase_add_test(cases, a_mapping_is_divided_among_its_owners);
+    tcase_add_test(cases, what_a_forked_process_inherited_is_not_called_slack);
     tcase_add_test(cases, an_owner_never_takes_more_than_is_left);
     tcase_add_test(cases, what_came_to_a_mapping_that_is_held_as_a_whole_is_its_holders);
     tcase_add_test(cases, files_stay_files_whoever_mapped_them);
