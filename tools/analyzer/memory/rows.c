@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
+#include "tools/analyzer/memory/inherited.h"
 #include "tools/analyzer/memory/owners.h"
 
 const char *ml_row_allocator_name(enum ml_row_allocator allocator) {
@@ -36,6 +37,7 @@ struct making {
     const struct ml_stacks *stacks;
     const struct ml_sharing *sharing;
     const struct ml_profile_process *process;
+    struct ml_ancestors ancestors;
     struct ml_component_figures heap; /* of its live blocks, in all mappings */
     bool is_failed;                   /* no memory */
 };
@@ -82,19 +84,50 @@ static enum ml_row_allocator allocator_of(const struct ml_owned *owned) {
                                                                        : ML_ROW_UNHOOKED;
 }
 
+/* Who mapped it: a process, and its stack and name there. */
+struct origin {
+    const struct ml_profile_process *process;
+    uint32_t node;   /* id; 0: no stack */
+    uint32_t string; /* 0: none */
+};
+
+/* Of this process, else of the one that it has the mapping or its object from. */
+static struct origin origin_of(const struct making *making, const struct ml_owned *owned) {
+    const struct ml_profile_region *region = &making->process->regions[owned->region];
+    const struct ml_profile_region_holding *holding = owned->holding;
+    struct origin origin = {.process = making->process};
+    const struct ml_sharing_member *first = NULL;
+
+    if (!holding) {
+        return origin;
+    }
+    origin.node = holding->node;
+    origin.string = holding->string;
+    if (holding->node != 0 || holding->kind != ML_HOLDING_MAPPED) {
+        return origin;
+    }
+    holding = ml_inherited_holding(&making->ancestors, making->process, holding, &origin.process);
+    if (holding) {
+        origin.node = holding->node;
+        origin.string = holding->string;
+    } else if (ml_sharing_find(making->sharing, region, &first) > 0 && first->mapper) {
+        origin = (struct origin){.process = first->mapper, .node = first->mapper_node};
+    }
+    return origin;
+}
+
 /* The program's own name of a mapping: by the kernel "[anon:NAME]", else by the client. */
 static struct ml_profile_text
-name_of(const struct ml_profile_process *process, const struct ml_owned *owned) {
+name_of(const struct ml_profile_region *region, const struct origin *origin) {
     static const char head[] = "[anon:";
-    const struct ml_profile_text *name = &process->regions[owned->region].name;
+    const struct ml_profile_text *name = &region->name;
     const size_t head_bytes = sizeof head - 1;
 
     if (name->count_bytes > head_bytes + 1 && memcmp(name->bytes, head, head_bytes) == 0) {
         return (struct ml_profile_text
         ){.bytes = name->bytes + head_bytes, .count_bytes = name->count_bytes - head_bytes - 1};
     }
-    return owned->holding && owned->holding->string != 0 ? process->strings[owned->holding->string]
-                                                         : no_text;
+    return origin->string != 0 ? origin->process->strings[origin->string] : no_text;
 }
 
 /* The file of a mapping, for .bss that of its module. */
@@ -136,34 +169,20 @@ node_of(const struct ml_stacks *stacks, const struct ml_profile_process *process
     return at == SIZE_MAX ? ML_STACKS_NONE : nodes[at];
 }
 
-/* The stack that mapped it: of this process, else of the one that it has the object from. */
-static uint32_t mapper_of(const struct making *making, const struct ml_owned *owned) {
-    const struct ml_profile_region *region = &making->process->regions[owned->region];
-    const struct ml_sharing_member *first = NULL;
-
-    if (!owned->holding) {
-        return ML_STACKS_NONE;
-    }
-    if (owned->holding->node == 0 && owned->holding->kind == ML_HOLDING_MAPPED &&
-        ml_sharing_find(making->sharing, region, &first) > 0 && first->mapper) {
-        return node_of(making->stacks, first->mapper, first->mapper_node);
-    }
-    return node_of(making->stacks, making->process, owned->holding->node);
-}
-
 static void take(void *context, const struct ml_owned *owned) {
     struct making *making = context;
     const struct ml_profile_process *process = making->process;
     const struct ml_profile_region *region = &process->regions[owned->region];
+    const struct origin origin = origin_of(making, owned);
     const struct ml_row row = {
         .process = process,
         .allocator = allocator_of(owned),
         .kind = owned->kind,
         .permissions = region->permissions,
         .path = region->name,
-        .name = name_of(process, owned),
+        .name = name_of(region, &origin),
         .file = ml_component_is_slack(owned->kind) ? no_text : file_of(process, region),
-        .node = mapper_of(making, owned)};
+        .node = node_of(making->stacks, origin.process, origin.node)};
 
     if (owned->kind == ML_COMPONENT_HEAP) {
         ml_component_figures_add(&making->heap, &owned->figures);
@@ -245,7 +264,12 @@ bool ml_rows_add(
     const struct ml_sharing *sharing,
     const struct ml_profile_process *process
 ) {
-    struct making making = {.rows = rows, .stacks = stacks, .sharing = sharing, .process = process};
+    struct making making = {
+        .rows = rows,
+        .stacks = stacks,
+        .sharing = sharing,
+        .process = process,
+        .ancestors = ml_ancestors_of(stacks->profile, process)};
     const struct ml_owner_visitor visitor = {.take = take, .context = &making};
     const size_t first = rows->count;
 

@@ -158,6 +158,45 @@ START_TEST(a_child_has_its_parents_stack_for_what_it_inherited) {
 }
 END_TEST
 
+/* The child with a mapping of its parent's at the same address, where that has `stacks` of them. */
+static void fork_child(const char *exe, uint32_t second_node) {
+    struct ml_profile_process *parent = &profile.processes[0];
+    struct ml_profile_process *child = &profile.processes[1];
+
+    child->parent_id = parent->id;
+    parent->exe_path = (struct ml_profile_text){.bytes = "/bin/a", .count_bytes = 6};
+    child->exe_path = (struct ml_profile_text){.bytes = exe, .count_bytes = strlen(exe)};
+    child->regions[child->regions_count++] = region_of(0x200000, "", 0);
+    child->holdings = calloc(1, sizeof child->holdings[0]);
+    child->holdings[0] = (struct ml_profile_region_holding
+    ){.region = 1, .mapped_bytes = 8 * KIB, .private_bytes = 8 * KIB};
+    child->holdings_count = 1;
+    parent->holdings = realloc(parent->holdings, 2 * sizeof parent->holdings[0]);
+    parent->holdings[1] = parent->holdings[0];
+    parent->holdings[1].node = second_node;
+    parent->holdings_count = 2;
+    ml_rows_fini(&rows);
+    ck_assert(ml_rows_add(&rows, &stacks, &sharing, child));
+}
+
+START_TEST(a_forked_child_has_its_parents_stack_where_that_is_the_only_one) {
+    fork_child("/bin/a", 9);
+    ck_assert_uint_eq(find(ML_ROW_MMAP, ML_COMPONENT_MAPPED, ML_ROW_PRIVATE)->node, 0);
+}
+END_TEST
+
+START_TEST(of_several_stacks_none_is_chosen) {
+    fork_child("/bin/a", 8);
+    ck_assert_uint_eq(find(ML_ROW_MMAP, ML_COMPONENT_MAPPED, ML_ROW_PRIVATE)->node, ML_STACKS_NONE);
+}
+END_TEST
+
+START_TEST(another_program_inherits_nothing) {
+    fork_child("/bin/b", 9);
+    ck_assert_uint_eq(find(ML_ROW_MMAP, ML_COMPONENT_MAPPED, ML_ROW_PRIVATE)->node, ML_STACKS_NONE);
+}
+END_TEST
+
 START_TEST(what_others_hold_of_a_tree_is_what_no_member_is_charged) {
     const struct ml_sharing_member *first = NULL;
 
@@ -177,6 +216,9 @@ int main(void) {
     tcase_add_test(cases, a_mapping_has_its_stack_and_the_name_that_the_program_gave);
     tcase_add_test(cases, a_file_is_shared_with_the_group_or_with_others);
     tcase_add_test(cases, a_child_has_its_parents_stack_for_what_it_inherited);
+    tcase_add_test(cases, a_forked_child_has_its_parents_stack_where_that_is_the_only_one);
+    tcase_add_test(cases, of_several_stacks_none_is_chosen);
+    tcase_add_test(cases, another_program_inherits_nothing);
     tcase_add_test(cases, what_others_hold_of_a_tree_is_what_no_member_is_charged);
     return run_suite("rows", cases);
 }
