@@ -9,6 +9,7 @@
 #include "service/session/session.h"
 #include "service/session/snapshot_build.h"
 #include "service/session/uncovered.h"
+#include "service/snapshot/host_view.h"
 
 enum { TROUBLE_BYTES = 512 };
 
@@ -55,6 +56,30 @@ static uint32_t mark_unread(struct ml_snapshot *snapshot, const struct ml_answer
     return count;
 }
 
+/* Only of the process that the trigger names something earlier is told. */
+static void drop_earlier(struct ml_snapshot *snapshot) {
+    const struct memlog_service_dump_order *order = &snapshot->order;
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        struct ml_snapshot_process *process = &snapshot->processes[i];
+        if (!order->has_trigger || order->trigger.id != process->id ||
+            process->earlier_view == process->view) {
+            ml_host_view_free(process->earlier_view);
+            process->earlier_view = NULL;
+        }
+    }
+}
+
+/* What triggers' later dumps are compared with. */
+static void note_dumped(const struct ml_answer_scene *scene, const struct ml_snapshot *snapshot) {
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        const struct ml_snapshot_process *process = &snapshot->processes[i];
+        struct ml_client *client = ml_session_find(scene->session, process->id);
+        if (client != NULL && process->view != NULL) {
+            ml_client_note_dumped(client, process->view);
+        }
+    }
+}
+
 /* Take the snapshot, and empty the pipes meanwhile. Clients that were not read up to the moment of
  * its beginning are marked. */
 static enum ml_status take_snapshot(
@@ -71,6 +96,7 @@ static enum ml_status take_snapshot(
         return status;
     }
     snapshot->order = *order;
+    drop_earlier(snapshot);
     snapshot->sandbox_missing = ml_string_of(scene->sandbox_missing);
     /* What they inherited is in the profile, and what became of it is not. */
     snapshot->complete = snapshot->complete && order->lost_forks == 0;
@@ -104,6 +130,9 @@ enum ml_status ml_answer_dump(
             .write = write_and_drain, .rest = drain, .context = &draining};
         status = ml_dump_write(snapshot, &sink, &written_bytes);
         complete = status == ML_OK && snapshot->complete;
+        if (status == ML_OK && request->order.content == MEMLOG_SERVICE_DUMP_CONTENT_EVERYTHING) {
+            note_dumped(scene, snapshot);
+        }
         ml_snapshot_free(snapshot);
         if (status == ML_ENV_SYSTEM && draining.error != 0) {
             (void)snprintf(

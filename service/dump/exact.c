@@ -1,5 +1,7 @@
 #include "service/dump/exact.h"
 
+#include <stdlib.h>
+
 #include "ipc/trace/crc32.h"
 #include "ipc/trace/tables.h"
 #include "service/dump/standard.h"
@@ -241,6 +243,10 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         put_view(&head, process->view);
         head.holdings_count = process->holdings_count;
     }
+    if (process->earlier_view != NULL) {
+        head.earlier_boottime_ns = process->earlier_view->message->view.boottime_ns;
+        head.earlier_heap_was_laid = process->earlier_view->overlay.heaps != NULL;
+    }
     for (uint32_t i = 0; i < process->sampling.count; i++) {
         head.sampling_ticks[i] = process->sampling.changes[i].ticks;
         head.sampling_intervals[i] = process->sampling.changes[i].interval_bytes;
@@ -380,10 +386,15 @@ static void put_modules(struct ml_dump_packet *packet, const struct ml_snapshot_
     }
 }
 
-static void put_regions(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
+static void put_regions(
+    struct ml_dump_packet *packet,
+    uint32_t process_id,
+    uint32_t tag,
+    const struct ml_host_view *host_view
+) {
     static const struct ml_region_heap no_heap = {0};
-    const struct ml_overlay *overlay = &process->view->overlay;
-    const struct memlog_service_process_view *view = &process->view->message->view;
+    const struct ml_overlay *overlay = &host_view->overlay;
+    const struct memlog_service_process_view *view = &host_view->message->view;
     for (uint32_t i = 0; i < view->regions.count; i++) {
         const struct memlog_service_memory_region *region = &view->regions.items[i];
         const struct ml_region_heap *heap = overlay->heaps != NULL ? &overlay->heaps[i] : &no_heap;
@@ -411,12 +422,10 @@ static void put_regions(struct ml_dump_packet *packet, const struct ml_snapshot_
             .heap_pages_private_bytes = heap->pages.private,
             .heap_pages_shared_bytes = heap->pages.shared,
         };
-        begin_table(packet, process->id);
-        while (!ml_dump_packet_put(
-            packet, ml_trace_MemlogTable_regions_tag, ml_trace_MemlogRegion_fields, &message
-        )) {
+        begin_table(packet, process_id);
+        while (!ml_dump_packet_put(packet, tag, ml_trace_MemlogRegion_fields, &message)) {
             send_table(packet);
-            begin_table(packet, process->id);
+            begin_table(packet, process_id);
         }
     }
 }
@@ -470,6 +479,35 @@ static void send_series(
     }
 }
 
+/* Without stacks and names: the earlier ones may be gone. */
+static void send_earlier_holdings(
+    struct ml_dump_packet *packet, uint32_t process_id, const struct ml_holdings *holdings
+) {
+    struct ml_snapshot_holding *copies = calloc((size_t)holdings->count + 1, sizeof(*copies));
+    if (copies == NULL) {
+        ml_dump_packet_fail(packet, ML_ENV_MEMORY);
+        return;
+    }
+    for (uint32_t i = 0; i < holdings->count; i++) {
+        const struct ml_holding *holding = &holdings->items[i];
+        copies[i] = (struct ml_snapshot_holding
+        ){.region = holding->region,
+          .kind = holding->kind,
+          .mapped_bytes = holding->mapped_bytes,
+          .private_bytes = holding->bytes.private,
+          .shared_bytes = holding->bytes.shared};
+    }
+    const struct rows all = ROWS(holding_columns, copies, holdings->count);
+    for (size_t at = 0; at < all.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct rows piece = piece_of(packet, &all, at);
+        const ml_trace_MemlogTable table = {
+            .process_id = process_id,
+            .earlier_holdings = {.funcs.encode = encode_rows, .arg = &piece}};
+        send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
+    }
+    free(copies);
+}
+
 void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
     send_series(packet, 0, &snapshot->series);
 }
@@ -497,7 +535,12 @@ void ml_dump_exact_tables(
     );
     put_modules(packet, process);
     if (process->view != NULL) {
-        put_regions(packet, process);
+        put_regions(packet, process->id, ml_trace_MemlogTable_regions_tag, process->view);
+    }
+    if (process->earlier_view != NULL) {
+        put_regions(
+            packet, process->id, ml_trace_MemlogTable_earlier_regions_tag, process->earlier_view
+        );
     }
     if (!ml_dump_packet_is_empty(packet)) {
         send_table(packet);
@@ -519,6 +562,9 @@ void ml_dump_exact_tables(
         const ml_trace_MemlogTable table = {
             .process_id = process->id, .holdings = {.funcs.encode = encode_rows, .arg = &piece}};
         send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
+    }
+    if (process->earlier_view != NULL) {
+        send_earlier_holdings(packet, process->id, &process->earlier_view->holdings);
     }
     for (uint32_t i = 0; i < process->series_count; i++) {
         send_series(packet, process->id, &process->series[i]);

@@ -148,6 +148,9 @@ void ml_client_lay(struct ml_client *client, struct ml_host_view *view, const st
 /* What the host saw of it, for dumps alone. It replaces an earlier view. */
 void ml_client_show(struct ml_client *client, struct ml_host_view *take_view);
 
+/* That view (borrowed) is in a dump: the next dump that a trigger takes says what grew since. */
+void ml_client_note_dumped(struct ml_client *client, struct ml_host_view *view);
+
 /* Forget what was seen. */
 void ml_client_show_nothing(struct ml_client *client);
 

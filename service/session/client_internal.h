@@ -55,6 +55,7 @@ struct ml_client {
     uint64_t read_ticks;               /* of the latest reading; 0: none yet */
     struct ml_host_view *view;         /* the latest; NULL: none yet */
     struct ml_host_view *largest_view; /* the one with most private memory */
+    struct ml_host_view *dumped_view;  /* that of its last dump; before that, the first */
     char trouble[ML_TROUBLE_MAX_BYTES];
 
     enum ml_client_phase phase;

@@ -139,13 +139,21 @@ static bool is_larger(const struct ml_host_view *view, const struct ml_host_view
 
 void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
     keep(client, take_view, &client->view);
+    if (client->dumped_view == NULL) {
+        keep(client, take_view, &client->dumped_view);
+    }
     if (is_larger(take_view, client->largest_view)) {
         keep(client, take_view, &client->largest_view);
     }
     ml_host_view_free(take_view);
 }
 
+void ml_client_note_dumped(struct ml_client *client, struct ml_host_view *view) {
+    keep(client, view, &client->dumped_view);
+}
+
 void ml_client_show_nothing(struct ml_client *client) {
     drop(client, &client->view);
     drop(client, &client->largest_view);
+    drop(client, &client->dumped_view);
 }

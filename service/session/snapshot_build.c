@@ -41,6 +41,7 @@ static void free_process(struct ml_snapshot_process *process) {
     free_text(&process->allocator);
     free_text(&process->unseen);
     ml_host_view_free(process->view);
+    ml_host_view_free(process->earlier_view);
     for (uint32_t i = 0; i < process->series_count; i++) {
         free(process->series[i].points);
     }
@@ -105,6 +106,8 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->stream_ended = client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK;
     process->view =
         ml_host_view_keep(client->phase == ML_CLIENT_RUNNING ? client->view : client->largest_view);
+    process->earlier_view =
+        client->phase == ML_CLIENT_RUNNING ? ml_host_view_keep(client->dumped_view) : NULL;
     process->start = setup->start;
     if (client->phase != ML_CLIENT_RUNNING) {
         process->state = client->end.state;

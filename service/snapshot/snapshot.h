@@ -126,10 +126,11 @@ struct ml_snapshot_process {
     struct ml_string allocator; /* "glibc", ... */
     struct ml_string unseen;    /* what of its memory is known to go unseen; empty: nothing */
     struct ml_sampling_log sampling;
-    struct ml_timestamp start, end; /* end: all 0 while it runs */
-    bool stream_ended;              /* it has, or its stream was given up */
-    struct ml_host_view *view;      /* what the host saw of it last, a reference; NULL: nothing */
-    bool cells_were_laid;           /* the cells have what they hold of the view's pages */
+    struct ml_timestamp start, end;    /* end: all 0 while it runs */
+    bool stream_ended;                 /* it has, or its stream was given up */
+    struct ml_host_view *earlier_view; /* to compare with, a reference; NULL: none is wanted */
+    struct ml_host_view *view; /* what the host saw of it last, a reference; NULL: nothing */
+    bool cells_were_laid;      /* the cells have what they hold of the view's pages */
 
     struct ml_totals totals;
     bool left_tree; /* it has ended, or its recording was stopped: tree.live is without it */

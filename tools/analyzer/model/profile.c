@@ -27,6 +27,10 @@ static void process_fini(struct ml_profile_process *process) {
     free(process->strings);
     free(process->nodes);
     free(process->cells);
+    if (process->earlier) {
+        process_fini(process->earlier);
+        free(process->earlier);
+    }
 }
 
 static void dump_fini(struct ml_profile *profile) {

@@ -224,6 +224,11 @@ struct ml_profile_process {
     bool heap_is_estimated;        /* the resident pages of some region are not known */
     bool cells_were_laid;          /* the cells' figures of it are known */
     uint64_t heap_elsewhere_bytes; /* of live blocks in no region */
+    /* Of the process that a trigger names: the same at an earlier reading, regions and holdings
+     * alone (regions_count 0: it is not there). NULL: there was none. */
+    struct ml_profile_process *earlier;
+    uint64_t earlier_boottime_ns;
+    bool earlier_heap_was_laid;
     struct ml_profile_status status;
     struct ml_profile_text memory_trouble; /* why its mappings are not of one moment, or unread */
     struct ml_profile_region_holding *holdings; /* by region; none in older dumps */

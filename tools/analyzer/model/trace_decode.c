@@ -209,6 +209,8 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->holdings_expected = head->holdings_count;
     process->regions_boottime_ns = head->regions_boottime_ns;
     process->heap_was_laid = head->heap_was_laid;
+    process->earlier_boottime_ns = head->earlier_boottime_ns;
+    process->earlier_heap_was_laid = head->earlier_heap_was_laid;
     process->heap_is_estimated = head->heap_is_estimated;
     process->cells_were_laid = head->cells_were_laid;
     process->heap_elsewhere_bytes = head->heap_elsewhere_bytes;

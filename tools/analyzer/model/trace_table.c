@@ -1,5 +1,6 @@
 #include "tools/analyzer/model/trace_table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ipc/trace/tables.h"
@@ -337,6 +338,41 @@ static bool decode_holdings(pb_istream_t *stream, const pb_field_t *field, void 
     return true;
 }
 
+/* The process's mappings at an earlier reading; made when the first of them comes. */
+static struct ml_profile_process *earlier_of(struct ml_profile_process *process) {
+    if (!process->earlier) {
+        process->earlier = calloc(1, sizeof *process->earlier);
+    }
+    if (process->earlier) {
+        process->earlier->regions_boottime_ns = process->earlier_boottime_ns;
+        process->earlier->heap_was_laid = process->earlier_heap_was_laid;
+    }
+    return process->earlier;
+}
+
+static bool decode_earlier(
+    pb_istream_t *stream,
+    const pb_field_t *field,
+    struct table *table,
+    bool (*decode)(pb_istream_t *stream, const pb_field_t *field, void **arg)
+) {
+    struct table earlier = {.profile = table->profile, .process = earlier_of(table->process)};
+    void *arg = &earlier;
+
+    if (!earlier.process) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    return decode(stream, field, &arg) || fail(table, earlier.status);
+}
+
+static bool decode_earlier_region(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    return decode_earlier(stream, field, *arg, decode_region);
+}
+
+static bool decode_earlier_holdings(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    return decode_earlier(stream, field, *arg, decode_holdings);
+}
+
 /* The process_id is the first field of the packet. */
 static struct ml_profile_process *owner_of(struct ml_profile *profile, pb_istream_t *stream) {
     pb_istream_t copy = *stream;
@@ -363,6 +399,8 @@ enum ml_status ml_trace_decode_table(struct ml_profile *profile, pb_istream_t *s
         .nodes = {.funcs.decode = decode_nodes, .arg = &table},
         .cells = {.funcs.decode = decode_cells, .arg = &table},
         .holdings = {.funcs.decode = decode_holdings, .arg = &table},
+        .earlier_regions = {.funcs.decode = decode_earlier_region, .arg = &table},
+        .earlier_holdings = {.funcs.decode = decode_earlier_holdings, .arg = &table},
     };
 
     if (!table.process) {

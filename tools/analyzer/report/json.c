@@ -6,6 +6,7 @@
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/memory/components.h"
 #include "tools/analyzer/report/internal.h"
+#include "tools/analyzer/whole/grown.h"
 
 /* The version of the JSON form. */
 enum { REPORT_VERSION = 1 };
@@ -170,6 +171,37 @@ static void put_list(struct ml_json *json, const struct ml_profile *profile) {
 }
 
 /* The trigger and the guilty stack. Prints nothing for a dump without a trigger. */
+/* What the named process has more of than at an earlier reading. null: it is not known. */
+static void put_grown(struct ml_json *json, const struct ml_profile *profile) {
+    const struct ml_profile_process *named = NULL;
+    struct ml_grown grown;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        named = profile->processes[i].id == profile->trigger.process_id ? &profile->processes[i]
+                                                                        : named;
+    }
+    if (!named || !ml_grown_of(named, &grown)) {
+        ml_json_key(json, "grown");
+        ml_json_null(json);
+        return;
+    }
+    const struct ml_profile_process earlier = {.regions_boottime_ns = grown.since_boottime_ns};
+    ml_json_open_member(json, "grown", '{');
+    time_member(json, "since", ml_profile_regions_ns(profile, &earlier));
+    ml_json_key(json, "private_bytes");
+    ml_json_integer(json, grown.all);
+    ml_json_open_member(json, "components", '[');
+    for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
+        ml_json_open(json, '{');
+        ml_json_string_member(json, "name", ml_component_name(i));
+        ml_json_key(json, "private_bytes");
+        ml_json_integer(json, grown.components[i]);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+    ml_json_close(json, '}');
+}
+
 static void put_trigger(struct ml_json *json, const struct ml_report *report) {
     const struct ml_profile_trigger *trigger = &report->profile->trigger;
 
@@ -186,6 +218,7 @@ static void put_trigger(struct ml_json *json, const struct ml_report *report) {
             json, "after_check_ns", report->profile->now.monotonic_ns - trigger->checked_ns
         );
     }
+    put_grown(json, report->profile);
     ml_report_json_frames(json, report->stacks, report->stacks->guilty);
     ml_json_close(json, '}');
 }

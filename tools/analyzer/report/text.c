@@ -10,6 +10,7 @@
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/report/unrecorded.h"
+#include "tools/analyzer/whole/grown.h"
 
 enum { BEHIND_TITLE_COLUMN = 15, TRIGGER_BYTES = 1024 };
 
@@ -223,6 +224,35 @@ static void put_trigger(const struct ml_report_page *page) {
     }
 }
 
+/* Which components the named process has more of than at an earlier reading. The heap's stacks are
+ * not guilty of what the heap does not explain. */
+static void put_grown(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    const uint32_t id = profile->trigger.process_id;
+    struct ml_grown grown;
+    char components[ML_GROWN_TEXT_BYTES];
+    char text[TRIGGER_BYTES];
+
+    for (size_t i = 0; profile->trigger.kind != 0 && i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        if (process->id != id || !ml_grown_of(process, &grown) || grown.all <= 0) {
+            continue;
+        }
+        const struct ml_profile_process earlier = {.regions_boottime_ns = grown.since_boottime_ns};
+        fputs("  grew         ", page->out);
+        snprintf(
+            text,
+            sizeof text,
+            "%s since %s: %s",
+            ml_units_size((uint64_t)grown.all).text,
+            ml_report_time_of_day(ml_profile_regions_ns(profile, &earlier)).text,
+            ml_grown_text(&grown, components)
+        );
+        ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN, text);
+        putc('\n', page->out);
+    }
+}
+
 /* Whether events were lost, or memory was not seen. */
 static void put_completeness(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
@@ -331,6 +361,7 @@ void ml_report_answer(const struct ml_report_page *page) {
     put_title(page);
     putc('\n', page->out);
     put_trigger(page);
+    put_grown(page);
     ml_report_whole(page);
     if (profile->processes_count > 0) { /* without a process there are no figures, not even 0 */
         put_figures(page);
