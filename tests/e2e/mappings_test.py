@@ -26,7 +26,9 @@ CASES = {
     ),
     "stacks": ("stacks_default", "stacks_sized", "stacks_given", "stacks_detached", "stacks_ended", "stacks_many"),
     "random": tuple(f"random{seed}" for seed in range(8)),
-    "odd": ("many", "raw_call", "raw_unmap", "raw_over", "in_a_handler", "in_a_vfork_child", "by_brk", "by_malloc", "by_malloc_in_parts"),
+    "odd": ("many", "raw_call", "raw_unmap", "raw_over", "in_a_handler", "in_a_vfork_child", "by_brk", "by_malloc", "by_malloc_in_parts",
+        "heap_without_brk",
+    ),
 }
 
 

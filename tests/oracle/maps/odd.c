@@ -18,6 +18,7 @@ MAPS_PATH static void in_a_handler(void);
 MAPS_PATH static void in_a_vfork_child(void);
 MAPS_PATH static void by_brk(void);
 MAPS_PATH static void by_malloc(void);
+MAPS_PATH static void heap_without_brk(void);
 MAPS_PATH static void by_malloc_in_parts(void);
 MAPS_PATH void on_signal(int number);
 MAPS_PATH void child_of_vfork(void);
@@ -162,6 +163,28 @@ MAPS_PATH static void by_brk(void) {
       .private_bytes = CLAIM_KERNEL});
 }
 
+/* Where the program's break cannot move, glibc maps a megabyte at a time, unseen. What is free of
+ * it is the allocator's as well. */
+MAPS_PATH static void heap_without_brk(void) {
+    enum { BLOCKS = 3000, BYTES = 3000 };
+    static char *blocks[BLOCKS];
+    char *end = sbrk(0);
+    char *wall = end + (-(uintptr_t)end & (MAPS_PAGE - 1));
+    wall =
+        mmap(wall, MAPS_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (wall == MAP_FAILED) {
+        claims_die("something stands behind the heap");
+    }
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc(BYTES);
+        touch(blocks[i], BYTES);
+    }
+    for (size_t i = BLOCKS / 4; i < BLOCKS - 1; i++) {
+        free(blocks[i]);
+    }
+    claim_pages("heap_without_brk", wall, 1, 0);
+}
+
 /* A block of its own mapping: on its pages it is the heap's, and the program never mapped it. */
 MAPS_PATH static void by_malloc(void) {
     enum { BYTES = 3 << 20 };
@@ -205,6 +228,7 @@ bool odd_case(const char *name) {
         {"in_a_vfork_child", in_a_vfork_child},
         {"by_brk", by_brk},
         {"by_malloc", by_malloc},
+        {"heap_without_brk", heap_without_brk},
         {"by_malloc_in_parts", by_malloc_in_parts},
     };
     return maps_run(cases, sizeof(cases) / sizeof(*cases), name);

@@ -94,10 +94,18 @@ enum ml_component ml_component_slack_of(const struct ml_profile_process *process
     return process->inherited_bytes > 0 ? ML_COMPONENT_INHERITED : ML_COMPONENT_SLACK;
 }
 
+/* Whoever maps by a call has its holding. What is left beside live blocks is the C library's, which
+ * maps for its malloc without a call that is seen. */
+static bool
+has_blocks(const struct ml_profile_process *process, const struct ml_profile_region *region) {
+    return process->holdings_count > 0 &&
+           (region->heap_pages_private_bytes | region->heap_pages_shared_bytes) != 0;
+}
+
 static enum ml_component
 of_plain(const struct ml_profile_process *process, const struct ml_profile_region *region) {
     const struct ml_profile_region *before = file_before(process, region);
-    if (process->heap_was_laid && is_arena(process, region)) {
+    if (process->heap_was_laid && (is_arena(process, region) || has_blocks(process, region))) {
         return ml_component_slack_of(process);
     }
     if (!is_bss(before)) {
