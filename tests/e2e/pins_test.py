@@ -13,6 +13,32 @@ PROGRAM = harness.PROGRAMS / "oracle" / "fragments"
 KINDS = ("small", "mixed", "large")
 
 
+FORKS = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+enum { COUNT = 100000, SIZE = 100 };
+static char *blocks[COUNT];
+int main(void) {
+    char byte;
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i] = memset(malloc(SIZE), 1, SIZE);
+    }
+    for (int i = 0; i < COUNT; i += 2) {
+        free(blocks[i]);
+    }
+    if (fork() == 0) {
+        for (int i = 0; i < COUNT; i += 50) {
+            blocks[i] = memset(malloc(SIZE), 1, SIZE);
+        }
+        (void)!write(1, "ready\n", 6);
+    }
+    (void)!read(0, &byte, 1);
+    return 0;
+}
+"""
+
+
 def parts(address, count_bytes):
     """(page, bytes of it) of a block."""
     end = address + count_bytes
@@ -131,6 +157,24 @@ class Pins(harness.Case):
         text = self.command("report", last)
         self.assertIn("of ended processes: when their private memory was largest", text)
         self.assertEqual(self.figures_of(self.report(last)["processes"][0]["stacks"]), wanted)
+
+    def test_of_a_forked_child_nobody_knows_what_lies_beside_its_blocks(self):
+        """Its parent's blocks do, and they are not its own: what they hold is not its waste."""
+        source = self.folder / "forks.c"
+        source.write_text(FORKS)
+        harness.run_words(["gcc", "-O1", "-fno-builtin", "-o", str(self.folder / "forks"), str(source)], self.folder, None, b"", harness.TIMEOUT)
+        process = self.memlog_start(self.folder / "forks", stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        dump = self.dump_now()
+        report = self.report(dump)
+        process.communicate(b"\n", harness.TIMEOUT)
+        parent, child = sorted(report["processes"], key=lambda one: one["inherited_bytes"])
+        self.assertEqual(child["memory"]["heap_pages"], {"resident_bytes": child["live_bytes"], "pinned_bytes": None, "waste_bytes": None})
+        self.assertTrue(all(stack["waste_bytes"] is None for stack in child["stacks"]))
+        self.assertGreater(parent["memory"]["heap_pages"]["waste_bytes"], 1 << 20)
+        self.assertEqual(report["tree"]["heap_pages"]["waste_bytes"], parent["memory"]["heap_pages"]["waste_bytes"])
+        text = self.command("report", dump)
+        self.assertIn("not known of 1 forked process: blocks of the parent lie there, too", text)
 
     def test_what_a_dump_does_not_know_it_does_not_tell(self):
         run = self.memlog(PROGRAM, "1000", "10", str(self.folder / "live.txt"), options=("-q", "--no-page", "--memlog-sampling-rate=64"), stdin=b"\n")

@@ -469,15 +469,17 @@ bool ml_command_knows(
     const struct ml_loaded *loaded,
     enum ml_metric metric
 ) {
-    const bool is_known =
-        !ml_metric_is_of_pages(metric) || ml_profile_knows_pages(&loaded->profile);
+    const struct ml_profile *profile = &loaded->profile;
+    const bool is_known = metric == ML_METRIC_RESIDENT
+                              ? ml_profile_knows_pages(profile)
+                              : !ml_metric_is_of_pages(metric) || ml_profile_knows_waste(profile);
 
     if (!is_known) {
         ml_command_say_of(
             command,
             path,
             "--metric=%s is not known in this dump: it was not told which pages are resident, or "
-            "not every block was recorded",
+            "not every block on them was recorded",
             ml_metric_words[metric]
         );
     }

@@ -41,7 +41,7 @@ struct ml_profile_spread {
 };
 
 /* What live blocks hold of resident pages when the mappings were read, where that is known
- * (ml_profile_knows_pages). */
+ * (ml_profile_knows_pages); 0 where it is not. */
 struct ml_profile_pages {
     uint64_t resident_bytes; /* of the blocks */
     uint64_t alone_bytes;    /* of whole pages on which blocks of one stack alone lie */
@@ -422,6 +422,11 @@ bool ml_profile_standard_errors(
 
 /* Whether it is known of some process that is shown what its live blocks hold of pages. */
 bool ml_profile_knows_pages(const struct ml_profile *profile);
+
+/* The same of what pages hold beside blocks, and whose they are alone; and of that process. In a
+ * forked child nobody knows where the blocks of its parent lie that it inherited. */
+bool ml_profile_knows_waste(const struct ml_profile *profile);
+bool ml_profile_process_knows_waste(const struct ml_profile_process *process);
 
 /* Add the six figures, those of pages, and the variances. */
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);

@@ -32,6 +32,21 @@ bool ml_profile_knows_pages(const struct ml_profile *profile) {
     return is_known;
 }
 
+bool ml_profile_process_knows_waste(const struct ml_profile_process *process) {
+    return process->cells_were_laid && process->inherited_bytes == 0;
+}
+
+bool ml_profile_knows_waste(const struct ml_profile *profile) {
+    bool is_known = false;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        is_known = is_known || (ml_profile_process_knows_waste(process) &&
+                                ml_profile_is_shown(profile, process));
+    }
+    return is_known;
+}
+
 /* The tree's figures of pages: the sum of the shown processes'. */
 static void sum_pages(struct ml_profile *profile) {
     struct ml_profile_totals sum = {0};

@@ -236,10 +236,11 @@ static bool decode_nodes(pb_istream_t *stream, const pb_field_t *field, void **a
 static void take_pages(struct ml_profile_process *process, struct ml_profile_cell *cell) {
     struct ml_profile_pages *sum = &process->totals.pages;
 
-    cell->own.pages = (struct ml_profile_pages
-    ){.resident_bytes = cell->resident_private_bytes + cell->resident_shared_bytes,
-      .alone_bytes = cell->alone_bytes,
-      .waste_bytes = cell->waste_bytes};
+    cell->own.pages.resident_bytes = cell->resident_private_bytes + cell->resident_shared_bytes;
+    if (ml_profile_process_knows_waste(process)) {
+        cell->own.pages.alone_bytes = cell->alone_bytes;
+        cell->own.pages.waste_bytes = cell->waste_bytes;
+    }
     sum->resident_bytes += cell->own.pages.resident_bytes;
     sum->alone_bytes += cell->own.pages.alone_bytes;
     sum->waste_bytes += cell->own.pages.waste_bytes;

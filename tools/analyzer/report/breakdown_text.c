@@ -152,11 +152,11 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
         }
         ml_report_json_totals(json, &row->self);
         ml_json_number_member(json, "temporary_blocks", row->temporary_blocks);
-        ml_report_json_pages(json, report, &row->self);
+        ml_report_json_pages(json, report->profile, NULL, &row->self);
         if (has_cumulative(report)) {
             ml_json_open_member(json, "cumulative", '{');
             ml_report_json_totals(json, &row->cumulative);
-            ml_report_json_pages(json, report, &row->cumulative);
+            ml_report_json_pages(json, report->profile, NULL, &row->cumulative);
             ml_json_close(json, '}');
         }
         ml_json_close(json, '}');

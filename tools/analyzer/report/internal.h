@@ -133,13 +133,20 @@ void ml_report_frames(const struct ml_report_page *page, uint32_t node);
 
 /* Members of a JSON object: the six figures, "frames", "dump". */
 void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals *totals);
-/* The figures of pages, of a stack or a row; nothing where they are not known. */
+/* The figures of pages, of a stack or a row of that process (NULL: of the tree); nothing where they
+ * are not known. */
 void ml_report_json_pages(
-    struct ml_json *json, const struct ml_report *report, const struct ml_profile_totals *totals
+    struct ml_json *json,
+    const struct ml_profile *profile,
+    const struct ml_profile_process *process,
+    const struct ml_profile_totals *totals
 );
 /* Their sum as the member "heap_pages": null where it is not known. */
 void ml_report_json_heap_pages(
-    struct ml_json *json, bool is_known, const struct ml_profile_totals *totals
+    struct ml_json *json,
+    const struct ml_profile *profile,
+    const struct ml_profile_process *process,
+    const struct ml_profile_totals *totals
 );
 /* "live" is of running processes, "left" of ended ones. "ended_shown": the stacks count both. */
 void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile);

@@ -96,8 +96,12 @@ void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks,
     ml_json_close(json, ']');
 }
 
-static void
-put_stacks(struct ml_json *json, const struct ml_report *report, const struct ml_stack_list *list) {
+static void put_stacks(
+    struct ml_json *json,
+    const struct ml_report *report,
+    const struct ml_profile_process *process,
+    const struct ml_stack_list *list
+) {
     size_t count = report->limit > 0 && report->limit < list->count ? report->limit : list->count;
 
     ml_json_open_member(json, "stacks", '[');
@@ -108,7 +112,7 @@ put_stacks(struct ml_json *json, const struct ml_report *report, const struct ml
         ml_json_open(json, '{');
         ml_report_json_totals(json, &stack->own);
         ml_json_number_member(json, "temporary_blocks", stack->temporary_blocks);
-        ml_report_json_pages(json, report, &stack->own);
+        ml_report_json_pages(json, report->profile, process, &stack->own);
         text_member(json, "thread", ml_stacks_thread(report->stacks, stack->node));
         ml_report_json_frames(json, report->stacks, stack->node);
         ml_json_close(json, '}');
@@ -273,7 +277,7 @@ static void put_memory(
     put_figures(json, &components.all);
     ml_json_bool_member(json, "heap_known", process->heap_was_laid);
     ml_json_bool_member(json, "heap_estimated", process->heap_is_estimated);
-    ml_report_json_heap_pages(json, process->cells_were_laid, &process->totals);
+    ml_report_json_heap_pages(json, profile, process, &process->totals);
     ml_json_key(json, "moved_bytes");
     ml_json_integer(json, components.moved);
     ml_json_open_member(json, "components", '[');
@@ -437,7 +441,7 @@ static void put_process(
     ml_json_number_member(json, "stack_nodes", process->nodes_count);
     ml_json_number_member(json, "counter_cells", process->cells_count);
     if (stacks) {
-        put_stacks(json, report, stacks);
+        put_stacks(json, report, process, stacks);
     }
     ml_json_close(json, '}');
 }
@@ -464,7 +468,7 @@ void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile)
         error_member(json, "left_blocks_error", errors.live_blocks);
     }
     ml_json_bool_member(json, "ended_shown", profile->is_ended_shown);
-    ml_report_json_heap_pages(json, ml_profile_knows_pages(profile), &tree);
+    ml_report_json_heap_pages(json, profile, NULL, &tree);
 }
 
 static void put_processes(struct ml_json *json, const struct ml_report *report, bool with_stacks) {
@@ -494,7 +498,7 @@ static void put_report(const struct ml_report *report, bool with_stacks, FILE *o
     ml_report_json_tree(&json, profile);
     time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
     if (with_stacks && report->list != ML_LIST_ROWS) {
-        put_stacks(&json, report, &report->stacks->tree);
+        put_stacks(&json, report, NULL, &report->stacks->tree);
     }
     ml_json_close(&json, '}');
     ml_json_line(&json);

@@ -15,26 +15,41 @@ enum {
 /* Less waste needs no explanation. */
 #define WORTH_A_PART_BYTES ((uint64_t)1 << 20)
 
-static void put_pages(struct ml_json *json, const struct ml_profile_pages *pages) {
-    ml_json_number_member(json, "resident_bytes", pages->resident_bytes);
-    ml_json_number_member(json, "pinned_bytes", pages->alone_bytes);
-    ml_json_number_member(json, "waste_bytes", pages->waste_bytes);
+static void put_or_null(struct ml_json *json, const char *name, bool is_known, uint64_t bytes) {
+    if (is_known) {
+        ml_json_number_member(json, name, bytes);
+    } else {
+        ml_json_key(json, name);
+        ml_json_null(json);
+    }
 }
 
 void ml_report_json_pages(
-    struct ml_json *json, const struct ml_report *report, const struct ml_profile_totals *totals
+    struct ml_json *json,
+    const struct ml_profile *profile,
+    const struct ml_profile_process *process,
+    const struct ml_profile_totals *totals
 ) {
-    if (ml_profile_knows_pages(report->profile)) {
-        put_pages(json, &totals->pages);
+    const bool knows_pages = process ? process->cells_were_laid : ml_profile_knows_pages(profile);
+    const bool knows_waste =
+        process ? ml_profile_process_knows_waste(process) : ml_profile_knows_waste(profile);
+
+    if (knows_pages) {
+        ml_json_number_member(json, "resident_bytes", totals->pages.resident_bytes);
+        put_or_null(json, "pinned_bytes", knows_waste, totals->pages.alone_bytes);
+        put_or_null(json, "waste_bytes", knows_waste, totals->pages.waste_bytes);
     }
 }
 
 void ml_report_json_heap_pages(
-    struct ml_json *json, bool is_known, const struct ml_profile_totals *totals
+    struct ml_json *json,
+    const struct ml_profile *profile,
+    const struct ml_profile_process *process,
+    const struct ml_profile_totals *totals
 ) {
-    if (is_known) {
+    if (process ? process->cells_were_laid : ml_profile_knows_pages(profile)) {
         ml_json_open_member(json, "heap_pages", '{');
-        put_pages(json, &totals->pages);
+        ml_report_json_pages(json, profile, process, totals);
         ml_json_close(json, '}');
     } else {
         ml_json_key(json, "heap_pages");
@@ -53,13 +68,16 @@ static bool matters(const struct ml_profile_pages *pages) {
 static void put_reach(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     uint64_t unknown = 0;
+    uint64_t forked = 0;
     bool anybody_ended = false;
 
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
         if (ml_profile_is_shown(profile, process)) {
+            const bool is_known = ml_profile_process_knows_waste(process);
             unknown += process->cells_were_laid ? 0 : ml_profile_stands_for(process);
-            anybody_ended = anybody_ended || (process->cells_were_laid && process->left_tree);
+            forked += process->cells_were_laid && !is_known ? 1 : 0;
+            anybody_ended = anybody_ended || (is_known && process->left_tree);
         }
     }
     if (anybody_ended) {
@@ -71,6 +89,14 @@ static void put_reach(const struct ml_report_page *page) {
             "  not known of %s process%s\n",
             ml_units_count(unknown).text,
             unknown == 1 ? "" : "es"
+        );
+    }
+    if (forked > 0) {
+        fprintf(
+            page->out,
+            "  not known of %s forked process%s: blocks of the parent lie there, too\n",
+            ml_units_count(forked).text,
+            forked == 1 ? "" : "es"
         );
     }
 }
