@@ -25,7 +25,7 @@ enum ml_overrun { ML_OVERRUN_BLOCK = 0, ML_OVERRUN_SAMPLE = 1 };
 enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SANDBOX_COUNT };
 
 /* How a process's mappings are read. */
-enum ml_whole_mode { ML_WHOLE_RUN = 0, ML_WHOLE_OFF, ML_WHOLE_MODE_COUNT };
+enum ml_whole_mode { ML_WHOLE_RUN = 0, ML_WHOLE_STOP, ML_WHOLE_OFF, ML_WHOLE_MODE_COUNT };
 
 /* How many ended processes keep a profile of their own in a report. That is more than anybody
  * reads, and takes tens of MiB in the service: a compiler's profile has 50 to 500 KiB. */

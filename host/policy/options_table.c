@@ -30,7 +30,7 @@ enum { SECONDS_MAX = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
 const char *const ml_stack_mode_names[] = {
     "native", "native-with-thread-names", "pseudo", "mixed", NULL};
 const char *const ml_sandbox_names[ML_SANDBOX_COUNT + 1] = {"auto", "strict", "none"};
-const char *const ml_whole_mode_names[ML_WHOLE_MODE_COUNT + 1] = {"run", "off"};
+const char *const ml_whole_mode_names[ML_WHOLE_MODE_COUNT + 1] = {"run", "stop", "off"};
 const char *const ml_upload_names[] = {"plain", "none", "all", NULL};
 static const char *const overrun_names[] = {"block", "sample", NULL};
 
@@ -203,7 +203,9 @@ static const struct ml_option options[] = {
      .words = ml_whole_mode_names,
      .help =
          "whose the whole memory of a process is, mapping by mapping, at a dump: read while the "
-         "process runs (default); or not at all"},
+         "process runs (default); while it is stopped, for some 20 ms and at most a second, so "
+         "that "
+         "the figures are of one moment; or not at all"},
     {.name = "--output",
      .short_name = "-o",
      ML_PATH_TO(struct ml_options, output),

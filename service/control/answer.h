@@ -40,9 +40,11 @@ ML_NODISCARD enum ml_status ml_answer_observe(
 );
 
 /* Keep what the host saw of a process, and lay its live blocks over it: if they are `known` up to
- * that moment, else nothing is laid. Pipes are emptied meanwhile. */
-void ml_answer_show(
+ * that moment, else nothing is laid. Pipes are emptied meanwhile.
+ * Errors: those of sending the answer. */
+ML_NODISCARD enum ml_status ml_answer_show(
     const struct ml_answer_scene *scene,
+    const struct ml_call *call,
     const struct memlog_service_show_process_request *request,
     bool known
 );

@@ -8,8 +8,9 @@ static void empty_pipes(void *context) {
     ml_readers_empty(context);
 }
 
-void ml_answer_show(
+enum ml_status ml_answer_show(
     const struct ml_answer_scene *scene,
+    const struct ml_call *call,
     const struct memlog_service_show_process_request *request,
     bool known
 ) {
@@ -20,7 +21,10 @@ void ml_answer_show(
     if (view != NULL && known) {
         ml_client_lay(client, view, &rest);
     }
+    const struct memlog_service_show_process_reply reply = {
+        .laid = view != NULL && view->overlay.heaps != NULL};
     if (view != NULL) {
         ml_client_show(client, view);
     }
+    return memlog_service_show_process_answer(call, &reply);
 }

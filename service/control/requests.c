@@ -10,7 +10,10 @@ enum {
     /* Far more than the requests of a host that waits for its answers. */
     REQUESTS_MAX = 256,
     /* Figures have no deadline of their own. A page that asks twice a second must not pile up. */
-    FIGURES_DEADLINE_MS = 200
+    FIGURES_DEADLINE_MS = 200,
+    /* A process that is held waits for its view. A thread of it that was stopped in the middle of
+     * an event is waited for 200 ms (connection.c). */
+    VIEW_DEADLINE_MS = 500
 };
 
 struct request {
@@ -52,6 +55,8 @@ static uint32_t deadline_ms_of(uint32_t method, const void *message) {
         return ((const struct memlog_service_dump_request *)message)->order.deadline_ms;
     case MEMLOG_SERVICE_SERVICE_METHOD_DRAIN:
         return ((const struct memlog_service_drain_request *)message)->deadline_ms;
+    case MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS:
+        return VIEW_DEADLINE_MS;
     default:
         return FIGURES_DEADLINE_MS;
     }
@@ -102,6 +107,8 @@ drop_view(struct ml_requests *requests, const struct memlog_service_show_process
     if (requests->last == &older->next) {
         requests->last = found;
     }
+    const struct memlog_service_show_process_reply reply = {.laid = false};
+    (void)!memlog_service_show_process_answer(&older->call, &reply);
     free_request(older);
 }
 
@@ -160,8 +167,7 @@ static enum ml_status answer(
         return ml_answer_observe(&scene, &request->call, &observe->observation);
     }
     case MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS:
-        ml_answer_show(&scene, request->message, known);
-        return ML_OK;
+        return ml_answer_show(&scene, &request->call, request->message, known);
     default: {
         const struct memlog_service_drain_reply reply = {.complete = known};
         return memlog_service_drain_answer(&request->call, &reply);

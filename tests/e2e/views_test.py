@@ -1,23 +1,78 @@
 """How a process's whole memory is read, as --whole says."""
+import json
+import pathlib
 import signal
 import subprocess
 import unittest
 
 import harness
 
+# Two threads that never rest: blocks come, are touched and go, and the mapping grows and shrinks.
+BUSY = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+enum { BLOCKS = 4000, SIZE = 3000, MIB = 1 << 20 };
+static void *churn(void *context) {
+    static __thread char *blocks[BLOCKS];
+    unsigned seed = (unsigned)(size_t)context;
+    for (;;) {
+        char **block = &blocks[rand_r(&seed) % BLOCKS];
+        free(*block);
+        const size_t size = 1 + (size_t)rand_r(&seed) % SIZE;
+        *block = malloc(size);
+        memset(*block, 1, size);
+        if (rand_r(&seed) % 1000 == 0) {
+            char *mapped = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            memset(mapped, 1, MIB);
+            munmap(mapped, MIB);
+        }
+    }
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, churn, (void *)1);
+    pthread_create(&thread, NULL, churn, (void *)2);
+    puts("ready");
+    fflush(stdout);
+    return getchar() == 'x';
+}
+"""
 WAITS = "import sys; block = bytearray(8 << 20); print('ready', flush=True); sys.stdin.read()"
 
 
 class Views(harness.Case):
-    def dump_of(self, *options):
-        process = self.memlog_start(
-            "/usr/bin/python3", "-c", WAITS, options=("-q", "--no-page", "--dump-signal=USR2", *options), stdin=subprocess.PIPE)
+    def start(self, *program, options=()):
+        process = self.memlog_start(*program, options=("-q", "--no-page", "--dump-signal=USR2", *options), stdin=subprocess.PIPE)
         self.assertEqual(process.stdout.readline(), b"ready\n")
-        process.send_signal(signal.SIGUSR2)
+        return process
+
+    def start_busy(self, *options):
+        source = self.folder / "busy.c"
+        source.write_text(BUSY)
+        harness.run_words(["gcc", "-O1", "-pthread", "-fno-builtin", "-o", str(self.folder / "busy"), str(source)], self.folder, None, b"", harness.TIMEOUT)
+        return self.start(str(self.folder / "busy"), options=options)
+
+    def pid_of(self, process):
+        """Of the program."""
+        words = [str(harness.MEMLOG), "ps", "--json"]
+        answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+        return json.loads(answer.stdout)["processes"][0]["pid"]
+
+    def take(self, process):
         folder = process.memlog_folder
-        self.wait_for("the dump", lambda: list(folder.glob("*.signal.pftrace")))
+        before = set(folder.glob("*.signal.pftrace"))
+        process.send_signal(signal.SIGUSR2)
+        self.wait_for("the dump", lambda: set(folder.glob("*.signal.pftrace")) - before)
+        (dump,) = set(folder.glob("*.signal.pftrace")) - before
+        return dump
+
+    def dump_of(self, *options):
+        process = self.start("/usr/bin/python3", "-c", WAITS, options=options)
+        dump = self.take(process)
         process.communicate(b"", harness.TIMEOUT)
-        (dump,) = folder.glob("*.signal.pftrace")
         return dump
 
     def text_of(self, dump):
@@ -45,6 +100,44 @@ class Views(harness.Case):
         self.assertGreater(status["page_tables_bytes"], 0)
         self.assertEqual(status["kernel_stacks_bytes"], 16 << 10)
         self.assertEqual(status["held_ns"], 0)
+
+    def assert_adds_up(self, memory):
+        for figure in ("private_bytes", "shared_bytes", "proportional_bytes", "swapped_bytes"):
+            self.assertEqual(sum(one[figure] for one in memory["components"]), memory[figure], figure)
+
+    def test_of_a_stopped_process_no_byte_moves(self):
+        process = self.start_busy("--whole=stop")
+        for _ in range(5):
+            report = self.report(self.take(process))
+            (entry,) = report["processes"]
+            self.assertEqual(report["dump"]["whole"], "stop")
+            self.assertEqual(entry["memory_status"]["trouble"], "")
+            self.assertGreater(entry["memory_status"]["held_ns"], 0)
+            self.assertTrue(entry["memory"]["heap_known"])
+            self.assertEqual(entry["memory"]["moved_bytes"], 0)
+            self.assert_adds_up(entry["memory"])
+        process.communicate(b"x", harness.TIMEOUT)
+        self.assertEqual(process.returncode, 1)
+
+    def test_who_is_traced_already_is_read_while_it_runs_and_the_dump_says_so(self):
+        process = self.start_busy("--whole=stop")
+        pid = self.pid_of(process)
+        tracer = subprocess.Popen(["strace", "-f", "-e", "trace=exit", "-o", "/dev/null", "-p", str(pid)], stderr=subprocess.DEVNULL)
+        self.addCleanup(tracer.wait)
+        self.addCleanup(tracer.kill)
+        tasks = pathlib.Path(f"/proc/{pid}/task")
+
+        def is_traced():
+            return all(f"TracerPid:\t{tracer.pid}\n" in (task / "status").read_text() for task in tasks.iterdir())
+
+        self.wait_for("strace", is_traced)
+        dump = self.take(process)
+        (entry,) = self.report(dump)["processes"]
+        self.assertTrue(is_traced())
+        self.assertIn(f"not stopped: strace ({tracer.pid}) traces it", self.text_of(dump))
+        self.assertEqual(entry["memory_status"]["trouble"], f"strace ({tracer.pid}) traces it")
+        self.assertEqual(entry["memory_status"]["held_ns"], 0)
+        self.assert_adds_up(entry["memory"])
 
 
 if __name__ == "__main__":

@@ -292,8 +292,9 @@ static void on_show(
     const struct memlog_service_show_process_request *request
 ) {
     (void)context; /* nothing of it is told */
-    (void)call;
     (void)request;
+    const struct memlog_service_show_process_reply reply = {.laid = false};
+    (void)!memlog_service_show_process_answer(call, &reply);
 }
 
 static const struct memlog_service_service_handlers handlers = {

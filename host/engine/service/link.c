@@ -332,7 +332,11 @@ struct memlog_service_memory_status ml_service_link_status(const struct ml_memor
 }
 
 void ml_service_link_show(
-    struct ml_service_link *link, const struct ml_member *member, const struct ml_process_view *view
+    struct ml_service_link *link,
+    const struct ml_member *member,
+    const struct ml_process_view *view,
+    ml_on_shown *on_shown,
+    void *context
 ) {
     struct memlog_service_thread_view *threads =
         calloc((size_t)view->threads.count + 1, sizeof(*threads));
@@ -343,6 +347,7 @@ void ml_service_link_show(
         free(threads);
         free(regions);
         free(pages);
+        on_shown(context, ML_ENV_MEMORY, NULL);
         return;
     }
     for (uint32_t i = 0; i < view->threads.count; i++) {
@@ -367,11 +372,10 @@ void ml_service_link_show(
             .pages = {.items = pages, .count = view->pages.count},
             .status = ml_service_link_status(&view->status),
             .unreadable = is_unreadable(view),
-            .trouble = ml_string_of(is_unreadable(view) ? ML_MEMORY_UNREADABLE : ""),
+            .held_ns = view->held_ns,
+            .trouble = ml_string_of(is_unreadable(view) ? ML_MEMORY_UNREADABLE : view->why),
         }};
-    ml_service_link_sent(
-        link, memlog_service_show_process(ml_channel_port(link->channel), &request)
-    );
+    ML_SERVICE_ASK(link, memlog_service_show_process, &request, on_shown, context);
     free(threads);
     free(regions);
     free(pages);

@@ -13,6 +13,7 @@
 #include "base/error_message.h"
 #include "host/engine/processes/member.h"
 #include "host/memory/pages.h"
+#include "host/memory/hold.h"
 #include "host/memory/regions.h"
 #include "host/memory/status.h"
 #include "host/policy/options.h"
@@ -94,13 +95,24 @@ struct ml_process_view {
     struct ml_memory_regions regions;
     struct ml_memory_pages pages;
     struct ml_memory_status status;
+    uint64_t held_ns;            /* it was stopped for so long until then; 0: it ran */
+    char why[ML_HOLD_WHY_BYTES]; /* it was to be stopped, and was not; "" */
 };
 
 /* As the contract has it. */
 struct memlog_service_memory_status ml_service_link_status(const struct ml_memory_status *status);
 
+/* `on_shown` is called once, perhaps before this returns: its blocks are laid over it, or will not
+ * be. */
+typedef void ml_on_shown(
+    void *context, enum ml_status status, const struct memlog_service_show_process_reply *reply
+);
 void ml_service_link_show(
-    struct ml_service_link *link, const struct ml_member *member, const struct ml_process_view *view
+    struct ml_service_link *link,
+    const struct ml_member *member,
+    const struct ml_process_view *view,
+    ml_on_shown *on_shown,
+    void *context
 );
 void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member);
 

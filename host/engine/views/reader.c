@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <time.h>
@@ -9,7 +10,7 @@
 #include "host/process/clock.h"
 
 /* At the end a reading has this long. */
-enum { JOIN_SECONDS = 2 };
+enum { JOIN_SECONDS = 2, MS_PER_S = 1000 };
 
 enum { STACK_BYTES = 256 << 10 };
 
@@ -18,6 +19,7 @@ struct question {
     uint32_t id;
     uint64_t serial;
     pid_t pid;
+    bool is_to_be_held;
     struct ml_process_view view; /* once it was read */
 };
 
@@ -28,10 +30,12 @@ struct ml_view_reader {
     ev_async told;
     pthread_t thread;
     uint64_t last_serial;
+    struct ml_holder holder; /* the thread's */
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     struct questions waiting; /* mutex */
     struct questions read;    /* mutex */
+    uint64_t released_serial; /* mutex: up to it nobody is to be held */
     bool is_closed;           /* mutex: the loop's side is gone */
     bool has_ended;           /* mutex: the thread's is */
 };
@@ -58,6 +62,7 @@ static void free_all(struct questions *questions) {
 }
 
 static void free_reader(struct ml_view_reader *reader) {
+    ml_holder_close(&reader->holder);
     free_all(&reader->waiting);
     free_all(&reader->read);
     (void)pthread_mutex_destroy(&reader->mutex);
@@ -74,6 +79,58 @@ static void read_view(const struct ml_view_reader *reader, struct question *ques
     ml_memory_pages_init(&view->pages, question->pid, &view->regions);
 }
 
+/* Returns whether it is held still. */
+static bool read_held(struct ml_view_reader *reader, struct question *question) {
+    struct ml_process_view *view = &question->view;
+    const bool was_held = ml_holder_hold(&reader->holder, question->pid, view->why);
+    read_view(reader, question);
+    const bool is_held = was_held && ml_holder_holds(&reader->holder);
+    if (is_held) {
+        const struct memlog_service_moment now = ml_clock_timestamp(reader->setup.clock);
+        view->held_ns = now.monotonic_ns - view->seen.monotonic_ns;
+    } else if (was_held) {
+        (void)snprintf(
+            view->why,
+            sizeof(view->why),
+            "it was let go after %d ms, before all of it was read",
+            ML_HOLD_MOST_MS
+        );
+    }
+    return is_held;
+}
+
+/* Until its blocks are laid. The holder lets go by itself where that takes too long. */
+static void wait_for_release(struct ml_view_reader *reader, uint64_t serial) {
+    struct timespec until;
+    int error = 0;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ML_HOLD_MOST_MS / MS_PER_S;
+    while (!reader->is_closed && reader->released_serial < serial && error == 0) {
+        error = pthread_cond_timedwait(&reader->wake, &reader->mutex, &until);
+    }
+}
+
+/* Read it, and hand it to the loop. With the mutex held, but for the reading. */
+static void answer(struct ml_view_reader *reader, struct question *question) {
+    const uint64_t serial = question->serial;
+    bool is_held = false;
+    (void)pthread_mutex_unlock(&reader->mutex);
+    if (question->is_to_be_held) {
+        is_held = read_held(reader, question);
+    } else {
+        read_view(reader, question);
+    }
+    (void)pthread_mutex_lock(&reader->mutex);
+    STAILQ_INSERT_TAIL(&reader->read, question, next);
+    if (!reader->is_closed) { /* else there may be no loop any more */
+        ev_async_send(reader->setup.loop, &reader->told);
+    }
+    if (is_held) {
+        wait_for_release(reader, serial);
+        ml_holder_release(&reader->holder);
+    }
+}
+
 /* The next question; NULL: the reader is to end. */
 static struct question *wait_for_question(struct ml_view_reader *reader) {
     while (!reader->is_closed && STAILQ_EMPTY(&reader->waiting)) {
@@ -87,13 +144,7 @@ static void *run(void *context) {
     (void)pthread_mutex_lock(&reader->mutex);
     for (struct question *question = wait_for_question(reader); question != NULL;
          question = wait_for_question(reader)) {
-        (void)pthread_mutex_unlock(&reader->mutex);
-        read_view(reader, question);
-        (void)pthread_mutex_lock(&reader->mutex);
-        STAILQ_INSERT_TAIL(&reader->read, question, next);
-        if (!reader->is_closed) { /* else there may be no loop any more */
-            ev_async_send(reader->setup.loop, &reader->told);
-        }
+        answer(reader, question);
     }
     const bool is_left = reader->has_ended; /* nobody waits for it */
     reader->has_ended = true;
@@ -135,12 +186,15 @@ static bool start_thread(struct ml_view_reader *reader) {
     return error == 0;
 }
 
-struct ml_view_reader *ml_view_reader_new(const struct ml_view_reader_setup *setup) {
+struct ml_view_reader *
+ml_view_reader_new(const struct ml_view_reader_setup *setup, struct ml_holder take_holder) {
     struct ml_view_reader *reader = calloc(1, sizeof(*reader));
     if (reader == NULL) {
+        ml_holder_close(&take_holder);
         return NULL;
     }
     reader->setup = *setup;
+    reader->holder = take_holder;
     STAILQ_INIT(&reader->waiting);
     STAILQ_INIT(&reader->read);
     (void)pthread_mutex_init(&reader->mutex, NULL);
@@ -156,7 +210,7 @@ struct ml_view_reader *ml_view_reader_new(const struct ml_view_reader_setup *set
     return reader;
 }
 
-uint64_t ml_view_reader_ask(struct ml_view_reader *reader, uint32_t id, pid_t pid) {
+uint64_t ml_view_reader_ask(struct ml_view_reader *reader, uint32_t id, pid_t pid, bool hold) {
     struct question *found = NULL;
     struct question *question = calloc(1, sizeof(*question));
     (void)pthread_mutex_lock(&reader->mutex);
@@ -172,10 +226,22 @@ uint64_t ml_view_reader_ask(struct ml_view_reader *reader, uint32_t id, pid_t pi
         found = question;
         question = NULL;
     }
+    if (found != NULL) {
+        found->is_to_be_held = found->is_to_be_held || hold;
+    }
     const uint64_t serial = found != NULL ? found->serial : 0;
     (void)pthread_mutex_unlock(&reader->mutex);
     free(question);
     return serial;
+}
+
+void ml_view_reader_release(struct ml_view_reader *reader, uint64_t serial) {
+    (void)pthread_mutex_lock(&reader->mutex);
+    if (serial > reader->released_serial) {
+        reader->released_serial = serial;
+        (void)pthread_cond_signal(&reader->wake);
+    }
+    (void)pthread_mutex_unlock(&reader->mutex);
 }
 
 void ml_view_reader_free(struct ml_view_reader *take_reader) {

@@ -9,6 +9,7 @@
 #include <ev.h>
 
 #include "host/engine/service/link.h"
+#include "host/engine/views/holder.h"
 #include "ipc/wire/event.h"
 
 /* What was read, in the order of the questions. The view is the reader's. */
@@ -24,12 +25,18 @@ struct ml_view_reader_setup {
 
 struct ml_view_reader;
 
-/* Start it. NULL: there is no memory, or no thread. */
-struct ml_view_reader *ml_view_reader_new(const struct ml_view_reader_setup *setup);
+/* Start it. NULL: there is no memory, or no thread. `take_holder` is closed with it; its descriptor
+ * is -1 where nobody is to be held. */
+struct ml_view_reader *
+ml_view_reader_new(const struct ml_view_reader_setup *setup, struct ml_holder take_holder);
 
-/* Have a process read; `id` is the asker's. Returns its serial number, one more than the last; 0:
- * there is no memory. A question for the same id that is still waiting stands for this one. */
-uint64_t ml_view_reader_ask(struct ml_view_reader *reader, uint32_t id, pid_t pid);
+/* Have a process read; `id` is the asker's. With `hold` it is held from before the reading until
+ * ml_view_reader_release. Returns its serial number, one more than the last; 0: there is no memory.
+ * A question for the same id that is still waiting stands for this one. */
+uint64_t ml_view_reader_ask(struct ml_view_reader *reader, uint32_t id, pid_t pid, bool hold);
+
+/* The process of that number need not be held any more. */
+void ml_view_reader_release(struct ml_view_reader *reader, uint64_t serial);
 
 /* End it; what waits is not told. A reading that hangs is left to end by itself. */
 void ml_view_reader_free(struct ml_view_reader *take_reader);

@@ -1,5 +1,7 @@
 #include "host/engine/views/views.h"
 
+#include <stdlib.h>
+
 #include "host/engine/views/reader.h"
 #include "host/process/loop.h"
 
@@ -28,10 +30,42 @@ static void end_wait(struct ml_engine *engine) {
     }
 }
 
-static void
-tell(struct ml_engine *engine, struct ml_member *member, const struct ml_process_view *view) {
+/* Who waits for the service's word on a view. */
+struct shown {
+    struct ml_engine *engine;
+    uint64_t serial;
+};
+
+static void release(struct ml_engine *engine, uint64_t serial) {
+    if (engine->views->reader != NULL) { /* else the run is over */
+        ml_view_reader_release(engine->views->reader, serial);
+    }
+}
+
+static void on_shown(
+    void *context, enum ml_status status, const struct memlog_service_show_process_reply *reply
+) {
+    struct shown *shown = context;
+    (void)status;
+    (void)reply; /* the dump says whether they were laid */
+    release(shown->engine, shown->serial);
+    free(shown);
+}
+
+static void tell(
+    struct ml_engine *engine,
+    struct ml_member *member,
+    uint64_t serial,
+    const struct ml_process_view *view
+) {
     const uint32_t libcs = ml_memory_regions_libcs(&view->regions);
-    ml_service_link_show(&engine->link, member, view);
+    struct shown *shown = malloc(sizeof(*shown));
+    if (shown == NULL) {
+        release(engine, serial);
+        return;
+    }
+    *shown = (struct shown){.engine = engine, .serial = serial};
+    ml_service_link_show(&engine->link, member, view, on_shown, shown);
     if (libcs > 1 && member->libc_files <= 1) {
         member->libc_files = libcs;
         ml_service_link_update(&engine->link, member);
@@ -46,7 +80,9 @@ on_view(void *context, uint32_t id, uint64_t serial, const struct ml_process_vie
     /* Without threads it is gone, and what was seen before stays. */
     if (member != NULL && may_be_seen(engine, member) && view->threads.count > 0 &&
         !is_another(member)) {
-        tell(engine, member, view);
+        tell(engine, member, serial, view);
+    } else {
+        release(engine, serial);
     }
     if (serial == engine->views->asked_serial) {
         end_wait(engine);
@@ -59,7 +95,7 @@ static void on_patience(struct ev_loop *loop, ev_timer *watcher, int events) {
     end_wait(watcher->data);
 }
 
-void ml_views_want(struct ml_engine *engine, struct ml_member *member) {
+static void ask(struct ml_engine *engine, struct ml_member *member, bool hold) {
     struct ml_views *views = engine->views;
     if (!may_be_seen(engine, member)) {
         return;
@@ -67,18 +103,23 @@ void ml_views_want(struct ml_engine *engine, struct ml_member *member) {
     if (views->reader == NULL) {
         const struct ml_view_reader_setup setup = {
             .loop = engine->loop, .clock = engine->clock, .on_view = on_view, .context = engine};
-        views->reader = ml_view_reader_new(&setup);
+        views->reader = ml_view_reader_new(&setup, views->holder);
+        views->holder.fd = -1;
     }
     if (views->reader != NULL) {
-        const uint64_t serial = ml_view_reader_ask(views->reader, member->id, member->pid);
+        const uint64_t serial = ml_view_reader_ask(views->reader, member->id, member->pid, hold);
         views->asked_serial = serial > views->asked_serial ? serial : views->asked_serial;
     }
+}
+
+void ml_views_want(struct ml_engine *engine, struct ml_member *member) {
+    ask(engine, member, false);
 }
 
 void ml_views_want_all(struct ml_engine *engine, void (*on_all)(struct ml_engine *engine)) {
     struct ml_views *views = engine->views;
     for (uint32_t i = 0; i < engine->members.count; i++) {
-        ml_views_want(engine, engine->members.items[i]);
+        ask(engine, engine->members.items[i], engine->options->whole == ML_WHOLE_STOP);
     }
     views->on_all = on_all;
     if (views->told_serial == views->asked_serial) {
@@ -88,7 +129,24 @@ void ml_views_want_all(struct ml_engine *engine, void (*on_all)(struct ml_engine
     }
 }
 
+/* Started before there is a program: a copy of this process as it is then. */
+static void open_holder(struct ml_engine *engine) {
+    const pid_t pid = ml_holder_open(&engine->views->holder, engine->inherited);
+    if (pid < 0) {
+        ml_engine_notice(engine, "no process is stopped while it is read: no process for that");
+        return;
+    }
+    ml_engine_add_helper(engine, pid);
+    if (engine->on_service != NULL) {
+        engine->on_service(engine->context, pid);
+    }
+}
+
 void ml_views_init(struct ml_engine *engine) {
+    engine->views->holder.fd = -1;
+    if (engine->options->whole == ML_WHOLE_STOP) {
+        open_holder(engine);
+    }
     ml_timer_init(&engine->views->patience, on_patience, engine);
 }
 
@@ -97,4 +155,5 @@ void ml_views_fini(struct ml_engine *engine) {
     engine->views->on_all = NULL;
     ml_view_reader_free(engine->views->reader);
     engine->views->reader = NULL;
+    ml_holder_close(&engine->views->holder);
 }

@@ -7,11 +7,13 @@
 #define MEMLOG_HOST_ENGINE_VIEWS_VIEWS_H
 
 #include "host/engine/state.h"
+#include "host/engine/views/holder.h"
 
 struct ml_view_reader;
 
 struct ml_views {
     struct ml_view_reader *reader;            /* NULL: nothing was read yet */
+    struct ml_holder holder;                  /* the reader's, once there is one */
     uint64_t asked_serial, told_serial;       /* of the last one */
     void (*on_all)(struct ml_engine *engine); /* a dump that waits; NULL: none */
     ev_timer patience;

@@ -30,6 +30,9 @@ static void add_components(struct ml_whole *whole, const struct ml_profile_proce
     ml_component_figures_add(&whole->components.all, &components.all);
     whole->components.moved =
         (int64_t)((uint64_t)whole->components.moved + (uint64_t)components.moved);
+    if (whole->trouble.count_bytes == 0) {
+        whole->trouble = process->memory_trouble;
+    }
     whole->heapless_count +=
         process->recording == ML_PROFILE_RECORDED && !process->heap_was_laid ? 1 : 0;
 }
@@ -122,6 +125,9 @@ const char *ml_whole_notes(const struct ml_whole *whole, char out_text[ML_WHOLE_
     out_text[0] = '\0';
     if (moved_bytes > 0) {
         note(&notes, "\u00b1 %s moved while it was read", ml_units_size(moved_bytes).text);
+    }
+    if (whole->trouble.count_bytes > 0) {
+        note(&notes, "not stopped: %.200s", whole->trouble.bytes);
     }
     if (whole->unread_bytes > 0 && whole->components.all.private > 0) {
         note(&notes, "not read: what that part is made of");

@@ -38,7 +38,9 @@ static void setup(void) {
     loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     const struct ml_view_reader_setup how = {
         .loop = loop, .clock = ML_CLOCK_MONOTONIC, .on_view = on_view, .context = &told_count};
-    reader = ml_view_reader_new(&how);
+    struct ml_holder holder;
+    ck_assert_int_gt(ml_holder_open(&holder, NULL), 0);
+    reader = ml_view_reader_new(&how, holder);
     ck_assert_ptr_nonnull(reader);
 }
 
@@ -54,8 +56,8 @@ static void run_until(uint32_t count) {
 }
 
 START_TEST(views_are_told_in_order_on_the_loop_alone) {
-    ck_assert_uint_eq(ml_view_reader_ask(reader, 1, getpid()), 1);
-    ck_assert_uint_eq(ml_view_reader_ask(reader, 2, getppid()), 2);
+    ck_assert_uint_eq(ml_view_reader_ask(reader, 1, getpid(), false), 1);
+    ck_assert_uint_eq(ml_view_reader_ask(reader, 2, getppid(), false), 2);
     ck_assert_uint_eq(told_count, 0);
     run_until(2);
     for (uint32_t i = 0; i < 2; i++) {
@@ -74,7 +76,7 @@ START_TEST(of_a_process_that_is_gone_an_empty_view_is_told) {
         _exit(0);
     }
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
-    (void)ml_view_reader_ask(reader, 7, child);
+    (void)ml_view_reader_ask(reader, 7, child, true);
     run_until(1);
     ck_assert_uint_eq(told[0].threads, 0);
     ck_assert_uint_eq(told[0].regions, 0);
@@ -86,7 +88,7 @@ END_TEST
 START_TEST(a_question_that_waits_is_not_asked_twice) {
     uint64_t last = 0;
     for (int i = 0; i < 1000; i++) {
-        const uint64_t serial = ml_view_reader_ask(reader, 1, getpid());
+        const uint64_t serial = ml_view_reader_ask(reader, 1, getpid(), false);
         ck_assert(serial == last || serial == last + 1);
         last = serial;
         if (last == TOLD_MAX) {
@@ -100,7 +102,7 @@ END_TEST
 
 START_TEST(at_the_end_what_waits_is_not_told) {
     for (uint32_t id = 1; id <= 50; id++) {
-        (void)ml_view_reader_ask(reader, id, getpid());
+        (void)ml_view_reader_ask(reader, id, getpid(), false);
     }
 }
 END_TEST
