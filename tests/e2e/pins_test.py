@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import harness
+import pages
 
 PAGE = 4096
 PROGRAM = harness.PROGRAMS / "oracle" / "fragments"
@@ -77,6 +78,10 @@ def expected(lines):
 
 
 class Pins(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        pages.install()
+
     def start(self, count=400000, every=64):
         self.lines = self.folder / "live.txt"
         process = self.memlog_start(PROGRAM, str(count), str(every), str(self.lines), stdin=subprocess.PIPE)
@@ -124,6 +129,7 @@ class Pins(harness.Case):
         (heap,) = [one for one in entry["memory"]["components"] if one["name"] == "heap"]
         self.assertEqual(heap["private_bytes"] + heap["shared_bytes"], sums["resident_bytes"])
         self.check_forms(dump, sums)
+        self.check_graph(dump, sums)
 
     def check_forms(self, dump, sums):
         figures = {"resident": "resident_bytes", "waste": "waste_bytes", "alone": "pinned_bytes"}
@@ -141,6 +147,16 @@ class Pins(harness.Case):
             at = types.index(f"{index}/bytes")
             rows = [row.split() for row in re.findall(r"^ +([-\d ]+): ", raw.partition("Locations\n")[0], re.M)]
             self.assertEqual(sum(int(row[at]) for row in rows), sums[figure], index)
+
+    def check_graph(self, dump, sums):
+        self.command("flamegraph", "-o", "flame.html", dump)
+        answer = pages.look("flame.js", self.folder, "flame.html", None)
+        self.assertEqual(answer["complaints"], [])
+        self.assertEqual(answer["metrics"][6:], ["Resident bytes", "Waste bytes", "Alone bytes"])
+        self.assertIn("metric=waste-bytes", answer["waste"]["hash"])
+        self.assertIn(f"waste: {sums['waste_bytes'] / (1 << 20):.1f} MiB", answer["waste"]["figures"])
+        self.assertEqual(answer["wasteful"]["width"], sums["waste_bytes"])
+        self.assertEqual(answer["wasteful"]["values"][6:], [sums[figure] for figure in ("resident_bytes", "waste_bytes", "pinned_bytes")])
 
     def test_the_report_says_who_pins_pages_also_after_the_end(self):
         process = self.start()

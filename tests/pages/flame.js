@@ -40,6 +40,13 @@ await withPage(url, async (page) => {
     answer.process = await shown();
   }
   await page.goto(url.split("#")[0]);
+  answer.metrics = await page.$$eval("#metric option", (all) => all.map((one) => one.textContent));
+  if (answer.metrics.includes("Waste bytes")) {
+    await page.selectOption("#metric", "7");
+    answer.waste = await shown();
+    answer.wasteful = await page.evaluate(() => ({ width: graph.tree.width, values: graph.tree.values }));
+    await page.goto(url.split("#")[0]);
+  }
   if (screenshot) {
     await page.screenshot({ path: screenshot.replace(".png", "-light.png") });
     await page.emulateMedia({ colorScheme: "dark" });
