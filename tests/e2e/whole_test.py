@@ -85,6 +85,12 @@ class Whole(harness.Case):
         self.assertEqual([tree[0], larger[0], smaller[0]], ["private", "holder", "holder"])
         self.assertAlmostEqual(tree[2], larger[2] + smaller[2], delta=1)  # the tree's has whole MiB
         self.assertGreater(larger[2], smaller[2] + 9)
+        report = self.report(self.dump("manual"))
+        memory = report["tree"]["memory"]
+        for figure in ("private_bytes", "proportional_bytes", "swapped_bytes"):
+            self.assertEqual(memory[figure], sum(one["memory"][figure] for one in report["processes"] if one["memory"]), figure)
+            self.assertEqual(memory[figure], sum(one[figure] for one in memory["components"]), figure)
+        self.assertEqual(memory["unread_bytes"], 0)
 
     def test_the_end_of_a_run_tells_the_largest_reading_of_what_has_ended(self):
         process = self.start("20")
@@ -95,6 +101,7 @@ class Whole(harness.Case):
         (whole,) = self.sums(text)
         self.assertGreater(whole[2], 60)
         self.assertIn("its largest reading, at ", text)
+        self.assertIsNone(self.report(self.dump("exit"))["tree"]["memory"])
 
     def test_of_a_sampled_program_it_says_that_the_heap_is_not_known(self):
         process = self.start("20", options=("-q", "--no-page", "--memlog-sampling-rate=64K"))

@@ -13,6 +13,7 @@ const ABOUT = {
   heap: "Live blocks, where their pages are resident.",
   "inherited heap": "An allocator's memory in a forked process, beside its own blocks: its parent's blocks and freed ones, which cannot be told apart.",
   "allocator slack": "The rest of the pages on which blocks lie, and an allocator's other pages: freed blocks, headers, fragments.",
+  "inherited heap": "The allocator's memory in a process that was forked, with blocks of its parent's.",
   code: "Of files, executable.",
   data: "Of files, written to, with .bss.",
   files: "Of files, the rest.",
@@ -60,9 +61,14 @@ async function askRun() {
 
 // The one that is looked at comes first.
 async function askDumps() {
-  const wanted = [state.dump, ...dumps().slice(-DUMPS_MAX).map((one) => one.id)].filter((id) => id && !ofDump.has(id));
+  const wanted = new Set([state.dump, ...dumps().slice(-DUMPS_MAX).map((one) => one.id)].filter((id) => id && !ofDump.has(id)));
   for (const id of wanted) {
-    ofDump.set(id, await get(query("/api/v1/memory", { dump: id })));
+    try {
+      ofDump.set(id, await get(query("/api/v1/memory", { dump: id })));
+    } catch (error) {
+      if (id === state.dump) { throw error; } // another one, which cannot be read, is missing in the chart
+      continue;
+    }
     readings = [...ofDump.values()].filter((one) => one.running).sort((a, b) => a.time_ms - b.time_ms);
     show();
   }
@@ -238,7 +244,7 @@ async function drawStacks(entry) {
   at("memory-of").hidden = !name;
   if (!name) { stacksOf = ""; return; }
   at("memory-of-title").textContent = `${name} of ${entry?.name ? `${entry.name} ${entry.pid}` : "all processes"}`;
-  at("memory-of-about").textContent = ABOUT[name] || "";
+  at("memory-of-about").textContent = `${ABOUT[name] || ""} Below, shared and swapped pages count by their share.`;
   at("memory-of-heap").hidden = name !== "heap";
   const path = query("/api/v1/memory/stacks", { component: name, pid: state.pid, dump: live ? "" : state.dump });
   if (path === stacksOf || name === UNREAD) { return; }
@@ -253,6 +259,7 @@ async function drawStacks(entry) {
 
 function about(reading, entry) {
   if (!reading) { return trouble || "Asking what memory is made of \u2026"; }
+  if (!reading.processes.length) { return "No process's memory was read. A very short program is never read, and --whole=off reads none."; }
   const when = reading.running ? `Read at ${timeText(reading.time_ms)}.` : "Nothing runs any more: each process at its largest reading.";
   const notes = entry?.notes ? ` ${entry.notes[0].toUpperCase()}${entry.notes.slice(1)}.` : "";
   const smaller = reading.smaller ? ` ${reading.smaller} smaller processes are in the sum alone.` : "";

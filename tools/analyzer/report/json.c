@@ -6,6 +6,7 @@
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/memory/components.h"
 #include "tools/analyzer/report/internal.h"
+#include "tools/analyzer/whole/data.h"
 #include "tools/analyzer/whole/grown.h"
 
 /* The version of the JSON form. */
@@ -497,6 +498,7 @@ static void put_report(const struct ml_report *report, bool with_stacks, FILE *o
     ml_json_open_member(&json, "tree", '{');
     ml_report_json_tree(&json, profile);
     time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
+    ml_whole_tree_member(&json, profile);
     if (with_stacks && report->list != ML_LIST_ROWS) {
         put_stacks(&json, report, NULL, &report->stacks->tree);
     }

@@ -108,6 +108,38 @@ void ml_whole_json(const struct ml_profile *profile, FILE *out) {
     free(members);
 }
 
+static void put_sums(struct ml_json *json, const struct ml_component_figures *figures) {
+    ml_json_number_member(json, "private_bytes", figures->private);
+    ml_json_number_member(json, "proportional_bytes", figures->proportional);
+    ml_json_number_member(json, "swapped_bytes", figures->swapped);
+}
+
+void ml_whole_tree_member(struct ml_json *json, const struct ml_profile *profile) {
+    struct ml_whole whole;
+
+    if (!ml_profile_anyone_runs(profile)) {
+        ml_json_key(json, "memory");
+        ml_json_null(json);
+        return;
+    }
+    ml_whole_of_running(profile, &whole);
+    ml_json_open_member(json, "memory", '{');
+    put_sums(json, &whole.components.all);
+    ml_json_number_member(json, "unread_bytes", whole.unread_bytes);
+    ml_json_number_member(json, "never_read_processes", whole.never_read_count);
+    ml_json_key(json, "moved_bytes");
+    ml_json_integer(json, whole.components.moved);
+    ml_json_open_member(json, "components", '[');
+    for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
+        ml_json_open(json, '{');
+        ml_json_string_member(json, "name", ml_component_name(i));
+        put_sums(json, &whole.components.of[i]);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+    ml_json_close(json, '}');
+}
+
 static void put_sample(
     const struct ml_profile_process *process, const char *component, uint64_t bytes, FILE *out
 ) {

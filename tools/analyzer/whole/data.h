@@ -7,10 +7,15 @@
 
 #include <stdio.h>
 
+#include "base/json_writer.h"
 #include "tools/analyzer/model/profile.h"
 
 /* One line of JSON: the tree and the largest processes. */
 void ml_whole_json(const struct ml_profile *profile, FILE *out);
+
+/* A member "memory" of a report's tree: the sums over all processes that run. null: none does.
+ * Shared bytes are not summed up, since several processes have the same ones. */
+void ml_whole_tree_member(struct ml_json *json, const struct ml_profile *profile);
 
 /* Families of Prometheus' text format, of running processes alone. */
 void ml_whole_metrics(const struct ml_profile *profile, FILE *out);
