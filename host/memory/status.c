@@ -11,7 +11,7 @@
 enum { KERNEL_STACK_KB = 16 };
 
 /* The file has some 1.5 KiB, and more with thousands of groups. */
-enum { STATUS_BYTES = 16 << 10, DECIMAL = 10 };
+enum { STATUS_BYTES = 16 << 10, STATM_BYTES = 256, DECIMAL = 10 };
 
 /* The number behind "\nKEY:"; 0: there is no such line. */
 static uint64_t number_of(const char *text, const char *key) {
@@ -32,23 +32,45 @@ struct ml_memory_status ml_memory_status_parse(const char *text) {
     };
 }
 
-struct ml_memory_status ml_memory_status_read(pid_t pid) {
+/* The file /proc/PID/NAME, cut, NUL-terminated. False: there is none. */
+static bool read_file(pid_t pid, const char *name, char *out_text, size_t room) {
     char path[64];
-    char text[STATUS_BYTES];
     size_t used = 0;
     ssize_t got = 0;
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return (struct ml_memory_status){.is_known = false};
+        return false;
     }
     do {
-        got = read(fd, text + used, sizeof(text) - 1 - used);
+        got = read(fd, out_text + used, room - 1 - used);
         used += got > 0 ? (size_t)got : 0;
     } while (got > 0 || (got < 0 && errno == EINTR));
-    text[used] = '\0';
+    out_text[used] = '\0';
     (void)close(fd);
-    return ml_memory_status_parse(text);
+    return true;
+}
+
+struct ml_memory_status ml_memory_status_read(pid_t pid) {
+    char text[STATUS_BYTES];
+    return read_file(pid, "status", text, sizeof(text))
+               ? ml_memory_status_parse(text)
+               : (struct ml_memory_status){.is_known = false};
+}
+
+uint64_t ml_memory_private_parse(const char *text, uint64_t page_bytes) {
+    char *end = NULL;
+    (void)strtoull(text, &end, DECIMAL); /* mapped */
+    const uint64_t resident = strtoull(end, &end, DECIMAL);
+    const uint64_t shared = strtoull(end, &end, DECIMAL); /* of files, and shared memory */
+    return resident > shared ? (resident - shared) * page_bytes : 0;
+}
+
+uint64_t ml_memory_private_bytes(pid_t pid) {
+    char text[STATM_BYTES];
+    return read_file(pid, "statm", text, sizeof(text))
+               ? ml_memory_private_parse(text, (uint64_t)sysconf(_SC_PAGESIZE))
+               : 0;
 }
 
 bool ml_memory_may_be_read(pid_t pid) {

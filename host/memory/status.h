@@ -27,6 +27,13 @@ struct ml_memory_status ml_memory_status_read(pid_t pid);
 /* The same from the text of /proc/PID/status. */
 struct ml_memory_status ml_memory_status_parse(const char *text);
 
+/* Its resident memory that neither a file backs nor others may map, by the cheapest of the kernel's
+ * files (10 us); 0: it is gone. Pages that it shares with its forks count. Units: bytes. */
+uint64_t ml_memory_private_bytes(pid_t pid);
+
+/* The same from the text of /proc/PID/statm. */
+uint64_t ml_memory_private_parse(const char *text, uint64_t page_bytes);
+
 /* Whether its mappings may be read. True also when it is gone. */
 bool ml_memory_may_be_read(pid_t pid);
 

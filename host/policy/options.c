@@ -25,6 +25,7 @@ enum ml_status ml_options_init(struct ml_options *out_options) {
         .stack_mode = ML_STACK_NATIVE,
         .staging_slots = ML_STAGING_SLOTS_DEFAULT,
         .keep_processes = ML_KEEP_PROCESSES_DEFAULT,
+        .whole_interval_ms = ML_WHOLE_INTERVAL_MS,
         .triggers = ml_trigger_rules_default(),
         .page = ml_page_place_default(),
         .upload = {.max_bytes = ML_UPLOAD_MOST_BYTES, .wait_s = UPLOAD_WAIT_S},

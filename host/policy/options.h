@@ -27,6 +27,9 @@ enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SA
 /* How a process's mappings are read. */
 enum ml_whole_mode { ML_WHOLE_RUN = 0, ML_WHOLE_STOP, ML_WHOLE_OFF, ML_WHOLE_MODE_COUNT };
 
+/* How often a process's private memory is looked at: 20 processes take 0.2 % of a processor. */
+enum { ML_WHOLE_INTERVAL_MS = 100 };
+
 /* How many ended processes keep a profile of their own in a report. That is more than anybody
  * reads, and takes tens of MiB in the service: a compiler's profile has 50 to 500 KiB. */
 enum { ML_KEEP_PROCESSES_DEFAULT = 1000 };
@@ -60,6 +63,7 @@ struct ml_options {
     enum ml_overrun overrun;
     enum ml_sandbox sandbox;
     enum ml_whole_mode whole;
+    uint32_t whole_interval_ms;    /* how often it is looked whether a process holds most */
     uint64_t buffer_bytes;         /* staging of a thread; 0: the default */
     uint32_t staging_slots;        /* the same in slots of 4 KiB */
     uint32_t unwind_check;         /* 0: none */

@@ -25,6 +25,9 @@ enum { SERVICE_MEMORY_MIN_BYTES = 1 << 20 };
 /* memlog.service.kMaxClients: no run has more processes. */
 enum { KEEP_PROCESSES_MAX = 65536 };
 
+/* A look at a process takes some 10 us. */
+enum { WHOLE_INTERVAL_MIN_MS = 5, WHOLE_INTERVAL_MAX_MS = 60000 };
+
 enum { SECONDS_MAX = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
 
 const char *const ml_stack_mode_names[] = {
@@ -206,6 +209,14 @@ static const struct ml_option options[] = {
          "process runs (default); while it is stopped, for some 20 ms and at most a second, so "
          "that "
          "the figures are of one moment; or not at all"},
+    {.name = "--whole-interval",
+     ML_COUNT_TO(struct ml_options, whole_interval_ms),
+     .least = WHOLE_INTERVAL_MIN_MS,
+     .most = WHOLE_INTERVAL_MAX_MS,
+     .value = "MS",
+     .help =
+         "how often it is looked whether a process holds more than ever, 100 by default: then it "
+         "is read, for dumps after its end"},
     {.name = "--output",
      .short_name = "-o",
      ML_PATH_TO(struct ml_options, output),

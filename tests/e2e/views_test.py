@@ -101,6 +101,18 @@ class Views(harness.Case):
         self.assertEqual(status["kernel_stacks_bytes"], 16 << 10)
         self.assertEqual(status["held_ns"], 0)
 
+    def test_a_dump_after_the_end_tells_what_memory_was_made_of_when_it_was_largest(self):
+        program = ("import mmap, time\nblock = bytearray(64 << 20)\ntime.sleep(3)\n"
+                   "del block\nother = mmap.mmap(-1, 24 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\nother.write(b'x' * (24 << 20))\n"
+                   "time.sleep(0.5)")
+        run = self.memlog("/usr/bin/python3", "-c", program, options=("-q", "--no-page", "--whole-interval=10"))
+        self.assertEqual(run.code, 0)
+        (dump,) = run.folder.glob("*.exit.pftrace")
+        (entry,) = self.report(dump)["processes"]
+        private = {one["name"]: one["private_bytes"] for one in entry["memory"]["components"]}
+        self.assertGreaterEqual(private["heap"], 64 << 20)
+        self.assertLess(entry["memory"]["private_bytes"], 100 << 20)
+
     def assert_adds_up(self, memory):
         for figure in ("private_bytes", "shared_bytes", "proportional_bytes", "swapped_bytes"):
             self.assertEqual(sum(one[figure] for one in memory["components"]), memory[figure], figure)

@@ -8,7 +8,7 @@
 
 #include "host/engine/members/recorder.h"
 #include "host/engine/members/targets.h"
-#include "host/engine/views/views.h"
+#include "host/engine/views/peaks.h"
 #include "host/process/clock.h"
 #include "host/process/loop.h"
 
@@ -78,10 +78,9 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
     return changed;
 }
 
-/* Walking over its mappings takes longer than smaps_rollup, and nobody but a dump's reader asks: at
- * each dump, and now and then, for the dump after its end. A process that is gone soon is spared.
- */
-enum { VIEW_FROM_LOOK = 2, VIEW_EACH_LOOK = 12 };
+/* A process that is gone soon is spared; one that has lived for so long may have its peak before
+ * the next round of host/engine/views/peaks.h. */
+enum { PEAK_FROM_LOOK = 2 };
 
 /* It is not recorded, and it can be. */
 static bool may_begin(enum ml_recording state) {
@@ -246,8 +245,8 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
         }
     }
     ml_member_look(engine, member);
-    if (member->looks == VIEW_FROM_LOOK || member->looks % VIEW_EACH_LOOK == VIEW_EACH_LOOK - 1) {
-        ml_views_want(engine, member);
+    if (member->looks == PEAK_FROM_LOOK) {
+        ml_peaks_look(engine, member);
     }
     if (member->state == ML_MEMBER_RUNNING) {
         ml_member_look_soon(engine, member);

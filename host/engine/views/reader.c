@@ -10,7 +10,7 @@
 #include "host/process/clock.h"
 
 /* At the end a reading has this long. */
-enum { JOIN_SECONDS = 2, MS_PER_S = 1000 };
+enum { JOIN_SECONDS = 2, MS_PER_S = 1000, NS_PER_S = 1000000000 };
 
 enum { STACK_BYTES = 256 << 10 };
 
@@ -70,13 +70,22 @@ static void free_reader(struct ml_view_reader *reader) {
     free(reader);
 }
 
+/* What this thread has taken of a processor. */
+static uint64_t taken_ns(void) {
+    struct timespec taken;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &taken);
+    return (uint64_t)taken.tv_sec * NS_PER_S + (uint64_t)taken.tv_nsec;
+}
+
 static void read_view(const struct ml_view_reader *reader, struct question *question) {
     struct ml_process_view *view = &question->view;
+    const uint64_t before_ns = taken_ns();
     view->seen = ml_clock_timestamp(reader->setup.clock);
     view->status = ml_memory_status_read(question->pid);
     ml_process_threads_init(&view->threads, question->pid);
     ml_memory_regions_init(&view->regions, question->pid);
     ml_memory_pages_init(&view->pages, question->pid, &view->regions);
+    view->cost_ns = taken_ns() - before_ns;
 }
 
 /* Returns whether it is held still. */

@@ -2,13 +2,15 @@
 
 #include <stdlib.h>
 
+#include "host/engine/views/peaks.h"
 #include "host/engine/views/reader.h"
+#include "host/process/clock.h"
 #include "host/process/loop.h"
 
 /* For the views of a dump: those of a thousand processes of 5 ms each, twice. */
 static const double patience_s = 10.;
 
-static bool may_be_seen(const struct ml_engine *engine, const struct ml_member *member) {
+bool ml_views_may_be_seen(const struct ml_engine *engine, const struct ml_member *member) {
     return engine->options->whole != ML_WHOLE_OFF && member->state == ML_MEMBER_RUNNING &&
            ml_recording_in_service(member->recording);
 }
@@ -77,8 +79,10 @@ on_view(void *context, uint32_t id, uint64_t serial, const struct ml_process_vie
     struct ml_engine *engine = context;
     struct ml_member *member = ml_members_find(&engine->members, id);
     engine->views->told_serial = serial;
+    engine->views->next_ns =
+        ml_next_reading_ns(ml_clock_timestamp(engine->clock).monotonic_ns, view->cost_ns);
     /* Without threads it is gone, and what was seen before stays. */
-    if (member != NULL && may_be_seen(engine, member) && view->threads.count > 0 &&
+    if (member != NULL && ml_views_may_be_seen(engine, member) && view->threads.count > 0 &&
         !is_another(member)) {
         tell(engine, member, serial, view);
     } else {
@@ -97,7 +101,7 @@ static void on_patience(struct ev_loop *loop, ev_timer *watcher, int events) {
 
 static void ask(struct ml_engine *engine, struct ml_member *member, bool hold) {
     struct ml_views *views = engine->views;
-    if (!may_be_seen(engine, member)) {
+    if (!ml_views_may_be_seen(engine, member)) {
         return;
     }
     if (views->reader == NULL) {
@@ -148,9 +152,11 @@ void ml_views_init(struct ml_engine *engine) {
         open_holder(engine);
     }
     ml_timer_init(&engine->views->patience, on_patience, engine);
+    ml_peaks_init(engine);
 }
 
 void ml_views_fini(struct ml_engine *engine) {
+    ml_peaks_fini(engine);
     ev_timer_stop(engine->loop, &engine->views->patience);
     engine->views->on_all = NULL;
     ml_view_reader_free(engine->views->reader);

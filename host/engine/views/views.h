@@ -17,10 +17,15 @@ struct ml_views {
     uint64_t asked_serial, told_serial;       /* of the last one */
     void (*on_all)(struct ml_engine *engine); /* a dump that waits; NULL: none */
     ev_timer patience;
+    ev_timer look_timer; /* host/engine/views/peaks.h */
+    uint64_t next_ns;    /* CLOCK_MONOTONIC: no reading before that nobody waits for */
 };
 
 void ml_views_init(struct ml_engine *engine);
 void ml_views_fini(struct ml_engine *engine);
+
+/* Whether it runs, is recorded, and --whole permits it. */
+bool ml_views_may_be_seen(const struct ml_engine *engine, const struct ml_member *member);
 
 /* Have its threads and its memory read, and tell the service. */
 void ml_views_want(struct ml_engine *engine, struct ml_member *member);

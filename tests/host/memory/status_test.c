@@ -79,11 +79,21 @@ START_TEST(of_a_process_whose_mappings_may_not_be_read_the_figures_are_known) {
 }
 END_TEST
 
+START_TEST(private_memory_is_what_no_file_backs_and_nobody_shares) {
+    ck_assert_uint_eq(ml_memory_private_parse("900 30 10 1 0 5 0\n", 4096), 20 * 4096);
+    ck_assert_uint_eq(ml_memory_private_parse("900 10 30 1 0 5 0\n", 4096), 0);
+    ck_assert_uint_eq(ml_memory_private_parse("", 4096), 0);
+    ck_assert_uint_gt(ml_memory_private_bytes(getpid()), 0);
+    ck_assert_uint_eq(ml_memory_private_bytes(0x3fffffff), 0);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, each_figure_is_read_from_its_line);
     tcase_add_test(tests, a_zombie_has_no_memory_and_a_name_is_no_line);
     tcase_add_test(tests, memory_that_a_process_touches_is_counted_by_its_kind);
     tcase_add_test(tests, of_a_process_whose_mappings_may_not_be_read_the_figures_are_known);
+    tcase_add_test(tests, private_memory_is_what_no_file_backs_and_nobody_shares);
     return run_suite("host/memory_status", tests);
 }

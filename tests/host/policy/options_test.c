@@ -92,7 +92,7 @@ START_TEST(reads_every_option_of_the_main_job) {
               "--memlog-role=gpu=^x --only=a "
               "--never=b --unwind-check=100 "
               "--end-with-root --output=dir --dump-interval=10 --dump-signal=USR2 --no-page "
-              "--sandbox=strict --whole=off -q -- prog -q"),
+              "--sandbox=strict --whole=off --whole-interval=7 -q -- prog -q"),
         ML_OK
     );
     ck_assert_int_eq(options.mode, ML_MODE_MINIMAL);
@@ -113,6 +113,7 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert_int_eq(options.dump_signal, SIGUSR2);
     ck_assert_int_eq(options.sandbox, ML_SANDBOX_STRICT);
     ck_assert_int_eq(options.whole, ML_WHOLE_OFF);
+    ck_assert_uint_eq(options.whole_interval_ms, 7);
     ck_assert(options.quiet);
     ck_assert_str_eq(options.program[0], "prog");
     ck_assert_str_eq(options.program[1], "-q");
