@@ -257,7 +257,7 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     if (!loaded->symbolizer) {
         status = ML_ENV_MEMORY;
     }
-    if (status == ML_OK) {
+    if (status == ML_OK && !load->is_nameless) {
         status = ml_stacks_symbolize(&loaded->stacks, loaded->symbolizer);
     }
     if (status == ML_OK && ml_frame_filter_is_any(&load->filter)) {

@@ -167,6 +167,7 @@ struct ml_load {
     enum ml_ended ended;           /* whether what processes left counts as live */
     enum ml_load_processes processes;
     bool takes_unrecorded; /* it has words for a process without a profile */
+    bool is_nameless;      /* functions need no names */
     bool is_fetching;      /* ask the servers of DEBUGINFOD_URLS */
 };
 

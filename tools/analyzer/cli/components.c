@@ -82,7 +82,8 @@ static int add_dump(
         .pid = request->pid,
         .ended = request->ended,
         .processes = ML_LOAD_OWN,
-        .takes_unrecorded = true};
+        .takes_unrecorded = true,
+        .is_nameless = !ml_policy_needs_names(table->policy)};
     struct ml_loaded loaded;
     int exit_code = ml_command_load(command, &load, &loaded);
 

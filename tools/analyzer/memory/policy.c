@@ -113,6 +113,17 @@ uint32_t ml_policy_component(
     return ML_STRING_NONE; /* ml_policy_check() has seen to it that some rule matches */
 }
 
+bool ml_policy_needs_names(const struct ml_policy *policy) {
+    bool needs = false;
+
+    for (size_t i = 0; !needs && i < policy->rules_count; i++) {
+        const struct ml_policy_rule *rule = &policy->rules[i];
+        needs = rule->has[ML_POLICY_STACK_FUNCTION] || rule->has[ML_POLICY_STACK_SOURCE_FILE] ||
+                strstr(rule->name, ML_POLICY_MODULE) != NULL;
+    }
+    return needs;
+}
+
 bool ml_policy_covers(
     const struct ml_policy *policy, enum ml_row_allocator allocator, enum ml_component kind
 ) {

@@ -59,6 +59,9 @@ void ml_policy_fini(struct ml_policy *policy);
 /* The text of a policy that memlog brings: "l0", "l1", "l2". NULL: there is none of that name. */
 const char *ml_policy_built_in(const char *name);
 
+/* Whether a component depends on the names of functions. */
+bool ml_policy_needs_names(const struct ml_policy *policy);
+
 /* The component of a row: a number in policy->components. ML_STRING_NONE: no memory. `text` is the
  * caller's scratch. */
 uint32_t ml_policy_component(

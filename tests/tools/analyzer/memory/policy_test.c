@@ -225,6 +225,7 @@ START_TEST(the_policies_that_memlog_brings_are_good) {
         ck_assert_msg(
             ml_policy_read(&policy, json, strlen(json), names[i], &error), "%s", error.text
         );
+        ck_assert_int_eq(ml_policy_needs_names(&policy), i > 0);
         ml_policy_fini(&policy);
     }
     ck_assert_ptr_null(ml_policy_built_in("l9"));
