@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { KIB = 1024 };
+enum { KIB = 1024, PAGE_BYTES = 4096 };
 
 __extension__ typedef unsigned __int128 ml_wide_product;
 
@@ -136,10 +136,12 @@ static void give_rest(
     struct division *division, const struct ml_profile_region_holding *largest, uint64_t held_bytes
 ) {
     const bool is_whole = largest != NULL && held_bytes >= division->region->size_kb * KIB;
+    const uint64_t rest_bytes = division->left.private + division->left.shared;
     struct ml_component_figures swapped = {.swapped = division->left.swapped};
 
     if (is_whole) {
-        division->moved -= division->left.private + division->left.shared;
+        /* Less than a page is what was rounded: memory moves by pages. */
+        division->moved -= rest_bytes >= PAGE_BYTES ? rest_bytes : 0;
         give(division, kind_of_holding(division, largest), largest, &division->left);
         return;
     }

@@ -146,6 +146,16 @@ START_TEST(what_came_to_a_mapping_that_is_held_as_a_whole_is_its_holders) {
 }
 END_TEST
 
+START_TEST(what_was_rounded_has_not_moved) {
+    struct ml_profile_region_holding *holding = hold(0, ML_HOLDING_MAPPED, 40, 20);
+    holding->mapped_bytes = 100 * KIB;
+    holding->private_bytes--;
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_MAPPED].private, 40 * KIB);
+    ck_assert_int_eq(moved, 0);
+}
+END_TEST
+
 START_TEST(files_stay_files_whoever_mapped_them) {
     process.regions_count = 2;
     name_region(0, "/usr/share/words", 7);
@@ -285,6 +295,7 @@ int main(void) {
     tcase_add_test(cases, what_a_forked_process_inherited_is_not_called_slack);
     tcase_add_test(cases, an_owner_never_takes_more_than_is_left);
     tcase_add_test(cases, what_came_to_a_mapping_that_is_held_as_a_whole_is_its_holders);
+    tcase_add_test(cases, what_was_rounded_has_not_moved);
     tcase_add_test(cases, files_stay_files_whoever_mapped_them);
     tcase_add_test(cases, an_arena_of_glibc_is_the_allocators_without_a_block);
     tcase_add_test(cases, what_only_lies_like_an_arena_is_nobodys);
