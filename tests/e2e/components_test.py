@@ -18,6 +18,47 @@ mapped.write(b"x" * (4 << 20))
 print("ready", flush=True)
 input()
 """
+# Two children that touch what their parent mapped for all of them, and wait.
+FAMILY = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { SIZE = 6 << 20, CHILDREN = 2 };
+static char *map_shared(void) {
+    return mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+int main(void) {
+    int ready[2], go[2];
+    char byte = 0, *shared = map_shared();
+    if (pipe(ready) != 0 || pipe(go) != 0) {
+        return 1;
+    }
+    memset(shared, 1, SIZE);
+    for (int i = 0; i < CHILDREN; i++) {
+        if (fork() == 0) {
+            close(go[1]);
+            memset(malloc(100000), 1, 100000);
+            for (int at = 0; at < SIZE; at += 4096) {
+                byte += shared[at];
+            }
+            return write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0;
+        }
+    }
+    for (int i = 0; i < CHILDREN; i++) {
+        (void)!read(ready[0], &byte, 1);
+    }
+    puts("ready");
+    fflush(stdout);
+    (void)!getchar();
+    close(go[1]);
+    while (wait(NULL) > 0) {
+    }
+    return 0;
+}
+"""
 # In dmprof's form: what it computes itself has no rule.
 DMPROF = """// as dmprof's l0
 {"components": ["second", "mustbezero", "unhooked-anonymous", "unhooked-file-exec", "unhooked-file-nonexec", "unhooked-stack", "unhooked-other",
@@ -45,10 +86,10 @@ class Components(harness.Case):
         dump = sorted(self.folder.glob("dumps*/*.manual.pftrace"))[-1]
         return dump, before, process_row["pid"]
 
-    def start_c(self):
-        (self.folder / "oracle.c").write_text(memory_test.ORACLE)
-        harness.run_words(["gcc", "-O1", "-g", "-fno-builtin", "-o", str(self.folder / "oracle"), str(self.folder / "oracle.c")], self.folder, None,
-                          b"", harness.TIMEOUT)
+    def start_c(self, source=memory_test.ORACLE):
+        (self.folder / "oracle.c").write_text(source)
+        flags = ["-O1", "-g", "-fno-builtin", "-fno-inline", "-fno-optimize-sibling-calls"]
+        harness.run_words(["gcc", *flags, "-o", str(self.folder / "oracle"), str(self.folder / "oracle.c")], self.folder, None, b"", harness.TIMEOUT)
         return self.started(str(self.folder / "oracle"))
 
     def started(self, *words):
@@ -113,6 +154,28 @@ class Components(harness.Case):
         self.assertIn("python3", tree)
         self.assertLess(max(len(line) - len(line[20:].lstrip()) for line in tree.splitlines()), 30)
         self.assertIn("nothing is in component 'java heap'", self.say("expand", "--policy=l1", "java heap", dump, expected=3))
+        process.communicate(b"\n", harness.TIMEOUT)
+
+    def test_in_a_tree_each_page_counts_once(self):
+        process = self.start_c(FAMILY)
+        self.say("dump")
+        (dump,) = self.folder.glob("dumps*/*.manual.pftrace")
+        answer = self.table(dump)
+        self.assertEqual([row["pid"] == 0 for row in answer["rows"]], [True, False, False, False])
+        tree, *members = (self.values(answer, row) for row in range(4))
+        self.assertEqual(tree, {name: sum(member[name] for member in members) for name in tree})
+        # smaps tells whole KiB of each mapping.
+        self.assertAlmostEqual(tree["shared memory"], 6 << 20, delta=3 * 1024)
+        for member in members:
+            self.assertAlmostEqual(member["shared memory"], 2 << 20, delta=1024)
+        for row in self.table(dump, "--figure=rss")["rows"][1:]:
+            self.assertGreater(row["total_bytes"], 6 << 20)
+        # The children have it from their parent's stack.
+        rows = [row for row in csv.DictReader(io.StringIO(self.say("list", "--csv", dump))) if row["kind"] == "shared memory"]
+        self.assertEqual(len(rows), 3)
+        for row in rows:
+            self.assertEqual((row["allocator"], row["shared_with"]), ("mmap", "group"))
+            self.assertIn("map_shared", row["stack"].split())
         process.communicate(b"\n", harness.TIMEOUT)
 
     def test_several_dumps_stand_side_by_side(self):
