@@ -154,6 +154,12 @@ void ml_client_note_dumped(struct ml_client *client, struct ml_host_view *view);
 /* Forget what was seen. */
 void ml_client_show_nothing(struct ml_client *client);
 
+/* Its heap needs room: give it that of the views, which nobody has asked for yet. False: there is
+ * none. May be called by whoever works on the client. They are freed by ml_client_free_returned, on
+ * the session's thread. */
+bool ml_client_return_views(struct ml_client *client);
+void ml_client_free_returned(struct ml_client *client);
+
 /* ML_OK, or why the client is lost. */
 enum ml_status ml_client_status(const struct ml_client *client);
 

@@ -308,7 +308,10 @@ static bool may_be_fast(struct ml_client *client) {
 }
 
 static enum ml_status apply_plain(struct ml_client *client, const struct step *step) {
-    const enum ml_status status = apply_one(client, step);
+    enum ml_status status = apply_one(client, step);
+    if (status == ML_ENV_MEMORY && ml_client_return_views(client)) {
+        status = apply_one(client, step);
+    }
     if (status == ML_ENV_MEMORY && ml_client_pay(client)) {
         return apply_one(client, step); /* the first attempt changed nothing */
     }

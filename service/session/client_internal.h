@@ -56,6 +56,7 @@ struct ml_client {
     struct ml_host_view *view;         /* the latest; NULL: none yet */
     struct ml_host_view *largest_view; /* the one with most private memory */
     struct ml_host_view *dumped_view;  /* that of its last dump; before that, the first */
+    bool views_are_returned;           /* their room is the heap's already; they are freed soon */
     char trouble[ML_TROUBLE_MAX_BYTES];
 
     enum ml_client_phase phase;

@@ -115,9 +115,15 @@ void ml_client_lay(
         ml_overlay_bytes(laying.overlay) + view->holdings.capacity * sizeof(*view->holdings.items);
 }
 
+static uint64_t bytes_of(const struct ml_host_view *view) {
+    return view != NULL ? view->bytes : 0;
+}
+
 static void drop(struct ml_client *client, struct ml_host_view **view) {
     if (*view != NULL) {
-        ml_budget_count_out(&client->budget, (*view)->bytes);
+        if (!client->views_are_returned) {
+            ml_budget_count_out(&client->budget, (*view)->bytes);
+        }
         ml_host_view_free(*view);
         *view = NULL;
     }
@@ -137,7 +143,25 @@ static bool is_larger(const struct ml_host_view *view, const struct ml_host_view
                               (view->overlay.heaps != NULL || before->overlay.heaps == NULL));
 }
 
+bool ml_client_return_views(struct ml_client *client) {
+    const uint64_t bytes =
+        bytes_of(client->view) + bytes_of(client->largest_view) + bytes_of(client->dumped_view);
+    if (bytes == 0 || client->views_are_returned) {
+        return false;
+    }
+    ml_budget_count_out(&client->budget, bytes);
+    client->views_are_returned = true;
+    return true;
+}
+
+void ml_client_free_returned(struct ml_client *client) {
+    if (client->views_are_returned) {
+        ml_client_show_nothing(client);
+    }
+}
+
 void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
+    ml_client_free_returned(client);
     keep(client, take_view, &client->view);
     if (client->dumped_view == NULL) {
         keep(client, take_view, &client->dumped_view);
@@ -149,6 +173,7 @@ void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
 }
 
 void ml_client_note_dumped(struct ml_client *client, struct ml_host_view *view) {
+    ml_client_free_returned(client);
     keep(client, view, &client->dumped_view);
 }
 
@@ -156,4 +181,5 @@ void ml_client_show_nothing(struct ml_client *client) {
     drop(client, &client->view);
     drop(client, &client->largest_view);
     drop(client, &client->dumped_view);
+    client->views_are_returned = false;
 }

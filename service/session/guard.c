@@ -150,7 +150,25 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
+/* What the host has seen of processes is worth less than their heaps. */
+static bool return_views(struct ml_session *session) {
+    bool any = false;
+    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+        any = ml_client_return_views(client) || any;
+        ml_client_free_returned(client);
+    }
+    return any;
+}
+
+static void free_returned(struct ml_session *session) {
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        ml_client_free_returned(client);
+    }
+}
+
 bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_event) {
+    free_returned(session);
     if (tell_dropped(session, out_event)) {
         return true;
     }
@@ -171,6 +189,9 @@ bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_eve
     session->guard.fold_all = needed_bytes >= percent_bytes * ML_GUARD_FOLD_PERCENT;
     if (client == NULL) {
         return false;
+    }
+    if (needed_bytes >= percent_bytes * ML_GUARD_COARSER_PERCENT && return_views(session)) {
+        return ml_session_guard(session, out_event); /* that may have been enough */
     }
     if (needed_bytes >= percent_bytes * ML_GUARD_DROP_PERCENT &&
         drop_blocks(client, ML_GUARD_DROPPED_TROUBLE)) {

@@ -9,6 +9,7 @@
 #include "service/session/guard.h"
 #include "service/session/session.h"
 #include "service/session/snapshot_build.h"
+#include "service/snapshot/host_view.h"
 #include "service/snapshot/snapshot.h"
 #include "tests/service/session/check.h"
 #include "tests/service/stream_builder.h"
@@ -91,6 +92,52 @@ static void limit_at(uint64_t percent) {
 static bool hear(struct ml_guard_event *out_event) {
     return ml_session_guard(session, out_event);
 }
+
+enum { REGIONS = 30000 };
+
+/* A view of so many mappings: some 5 MB. */
+static void show(struct ml_client *client) {
+    static struct memlog_service_memory_region regions[REGIONS];
+    for (uint64_t i = 0; i < REGIONS; i++) {
+        regions[i] = (struct memlog_service_memory_region
+        ){.start = (i + 1) << 16, .end = ((i + 1) << 16) + 4096, .size_kb = 4};
+    }
+    const struct memlog_service_show_process_request message = {
+        .view = {.id = 1, .regions = {.items = regions, .count = REGIONS}}};
+    struct ml_host_view *view = ml_host_view_of(&message);
+    ck_assert_ptr_nonnull(view);
+    ml_client_show(client, view);
+}
+
+START_TEST(views_are_given_back_before_anything_of_a_profile_is) {
+    struct ml_guard_event event;
+    allocate(0, 200000);
+    advance();
+    const uint64_t before_bytes = ml_session_memory(session).used_bytes;
+    show(clients[0]);
+    const uint64_t view_bytes = ml_session_memory(session).used_bytes - before_bytes;
+    ck_assert_uint_gt(view_bytes, 2 * MIB);
+    limit_at(85);
+    (void)hear(&event);
+    ck_assert_uint_eq(ml_session_memory(session).used_bytes, before_bytes);
+}
+END_TEST
+
+START_TEST(a_quota_that_views_fill_is_the_heaps_where_it_needs_it) {
+    struct ml_guard_event event;
+    tear_down();
+    set_up_with(0, 16 * MIB);
+    for (int i = 0; i < 5; i++) {
+        show(clients[0]); /* some find no room */
+        allocate(0, 40000);
+        advance();
+        ck_assert(!hear(&event));
+    }
+    ck_assert_uint_eq(blocks[0], 200000);
+    const struct ml_client_figures figures = ml_client_figures(clients[0]);
+    ck_assert_uint_eq(figures.totals.live_blocks, 200000);
+}
+END_TEST
 
 START_TEST(the_largest_is_sampled_first_and_step_by_step) {
     struct ml_guard_event event;
@@ -402,6 +449,8 @@ int main(void) {
     TCase *tcase = tcase_create("guard");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 120); /* under sanitizers on a busy machine */
+    tcase_add_test(tcase, views_are_given_back_before_anything_of_a_profile_is);
+    tcase_add_test(tcase, a_quota_that_views_fill_is_the_heaps_where_it_needs_it);
     tcase_add_test(tcase, the_largest_is_sampled_first_and_step_by_step);
     tcase_add_test(tcase, then_its_live_blocks_go_and_its_totals_stay_exact);
     tcase_add_test(tcase, whoever_finds_no_memory_keeps_totals_and_goes_on);
