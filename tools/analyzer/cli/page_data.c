@@ -76,6 +76,10 @@ static int run(const struct ml_command *command, char *const *words) {
     if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
         return exit_code;
     }
+    if (request.form == FORM_MEMORY || request.form == FORM_METRICS) {
+        request.load.takes_unrecorded = true;
+        request.load.is_nameless = true; /* it is asked for every few seconds */
+    }
     exit_code = ml_command_load_with(command, &request.load, request.before, loaded);
     if (exit_code == ML_EXIT_OK &&
         !ml_command_knows(command, request.load.path, &loaded[0], request.metric)) {
