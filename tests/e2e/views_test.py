@@ -1,5 +1,6 @@
 """How a process's whole memory is read, as --whole says."""
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -40,12 +41,27 @@ int main(void) {
     return getchar() == 'x';
 }
 """
+HIDDEN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+int main(void) {
+    char *block = malloc(20 << 20);
+    memset(block, 1, 20 << 20);
+    prctl(PR_SET_DUMPABLE, 0);
+    puts("ready");
+    fflush(stdout);
+    return getchar() == block[0];
+}
+"""
 WAITS = "import sys; block = bytearray(8 << 20); print('ready', flush=True); sys.stdin.read()"
 
 
 class Views(harness.Case):
-    def start(self, *program, options=()):
-        process = self.memlog_start(*program, options=("-q", "--no-page", "--dump-signal=USR2", *options), stdin=subprocess.PIPE)
+    def start(self, *program, options=(), before=()):
+        process = self.memlog_start(
+            *program, options=("-q", "--no-page", "--dump-signal=USR2", *options), before=before, stdin=subprocess.PIPE)
         self.assertEqual(process.stdout.readline(), b"ready\n")
         return process
 
@@ -112,6 +128,27 @@ class Views(harness.Case):
         private = {one["name"]: one["private_bytes"] for one in entry["memory"]["components"]}
         self.assertGreaterEqual(private["heap"], 64 << 20)
         self.assertLess(entry["memory"]["private_bytes"], 100 << 20)
+
+    @unittest.skipIf(os.getuid() != 0, "nobody else can be impersonated")
+    def test_a_process_that_may_not_be_read_is_unreadable_and_counts_into_the_sum(self):
+        source = self.folder / "hidden.c"
+        source.write_text(HIDDEN)
+        harness.run_words(["gcc", "-O1", "-fno-builtin", "-o", str(self.folder / "hidden"), str(source)], self.folder, None, b"", harness.TIMEOUT)
+        os.chmod(self.folder, 0o777)
+        before = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        process = self.start(str(self.folder / "hidden"), before=before)
+        dump = self.take(process)
+        report = self.whole_report(dump)
+        (entry,) = report["processes"]
+        self.assertIsNone(entry["memory"])
+        status = entry["memory_status"]
+        self.assertTrue(status["unreadable"])
+        self.assertGreaterEqual(status["anonymous_bytes"], 20 << 20)
+        self.assertGreater(status["page_tables_bytes"], 0)
+        words = self.text_of(dump)
+        self.assertRegex(words, r"2[01]\.\d MiB, its parts were not read")
+        self.assertIn("1 unreadable process", words)
+        process.communicate(b"x", harness.TIMEOUT)
 
     def assert_adds_up(self, memory):
         for figure in ("private_bytes", "shared_bytes", "proportional_bytes", "swapped_bytes"):

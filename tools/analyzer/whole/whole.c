@@ -37,9 +37,22 @@ static void add_components(struct ml_whole *whole, const struct ml_profile_proce
         process->recording == ML_PROFILE_RECORDED && !process->heap_was_laid ? 1 : 0;
 }
 
-void ml_whole_add(struct ml_whole *whole, const struct ml_profile_process *process) {
-    const uint64_t private_bytes = ml_profile_private_bytes(process);
+/* Of a process whose mappings may not be read: which of its anonymous pages its forks share is not
+ * known. */
+static uint64_t unreadable_bytes(const struct ml_profile_process *process) {
+    const struct ml_profile_status *status = &process->status;
 
+    return status->was_read && status->is_unreadable
+               ? status->anonymous_bytes + status->swapped_bytes
+               : 0;
+}
+
+void ml_whole_add(struct ml_whole *whole, const struct ml_profile_process *process) {
+    const uint64_t latest_bytes = unreadable_bytes(process); /* the other may be of before */
+    const uint64_t private_bytes =
+        latest_bytes > 0 ? latest_bytes : ml_profile_private_bytes(process);
+
+    whole->unreadable_count += process->status.is_unreadable ? 1 : 0;
     if (process->regions_count == 0 && private_bytes == 0) {
         whole->never_read_count += ml_profile_stands_for(process);
         return;
@@ -125,6 +138,14 @@ const char *ml_whole_notes(const struct ml_whole *whole, char out_text[ML_WHOLE_
     out_text[0] = '\0';
     if (moved_bytes > 0) {
         note(&notes, "\u00b1 %s moved while it was read", ml_units_size(moved_bytes).text);
+    }
+    if (whole->unreadable_count > 0) {
+        note(
+            &notes,
+            "%s unreadable process%s, with all anonymous memory",
+            ml_units_count(whole->unreadable_count).text,
+            whole->unreadable_count == 1 ? "" : "es"
+        );
     }
     if (whole->trouble.count_bytes > 0) {
         note(&notes, "not stopped: %.200s", whole->trouble.bytes);

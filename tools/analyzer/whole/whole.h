@@ -19,6 +19,7 @@ struct ml_whole {
     uint64_t read_count, never_read_count; /* processes */
     struct ml_profile_text trouble; /* why some process was not stopped; of the first; or empty */
     bool is_off;                    /* mappings were not to be read: --whole=off */
+    uint64_t unreadable_count;      /* processes whose mappings may not be read */
     uint64_t heapless_count; /* read, but which part is heap is not known: they are sampled */
 };
 
