@@ -47,7 +47,7 @@ struct ml_overlay {
     uint32_t regions_count;   /* of them so many have an address */
     uint32_t near_region;     /* in which the last block began that was looked for */
     uint32_t settled_regions; /* so many are, ... */
-    uint64_t settled_chunks;  /* ... and so many of the next one's chunks */
+    uint64_t settled_chunks;  /* ... and the next one's chunks up to here */
     uint64_t pages_left;      /* that may still be marked */
     uint64_t elsewhere_bytes; /* of blocks that lie in no region: mapped since */
     bool is_estimated;        /* some region's pages were not told */

@@ -17,11 +17,12 @@ ml_page_table_make(struct ml_page_table *table, struct ml_budget *budget, uint64
     const uint64_t count = pages / ML_CHUNK_PAGES + 1;
     table->chunks = ml_budget_new(budget, count * sizeof(*table->chunks));
     table->chunks_count = table->chunks != NULL ? count : 0;
+    table->first_chunk = table->chunks_count; /* and behind_chunk 0: none */
     return table->chunks != NULL ? ML_OK : ML_ENV_MEMORY;
 }
 
 void ml_page_table_fini(struct ml_page_table *table, struct ml_budget *budget) {
-    for (uint64_t i = 0; i < table->chunks_count; i++) {
+    for (uint64_t i = table->first_chunk; i < table->behind_chunk; i++) {
         ml_budget_free(
             budget, table->chunks[i].pages, ML_CHUNK_PAGES * sizeof(*table->chunks[i].pages)
         );
@@ -42,7 +43,13 @@ static uint64_t next_word(uint64_t page) {
     return (page / ML_CHUNK_PAGES + 1) * ML_CHUNK_PAGES;
 }
 
+static void reach_chunks(struct ml_page_table *table, uint64_t first, uint64_t behind) {
+    table->first_chunk = first < table->first_chunk ? first : table->first_chunk;
+    table->behind_chunk = behind > table->behind_chunk ? behind : table->behind_chunk;
+}
+
 bool ml_page_table_mark(struct ml_page_table *table, uint64_t first, uint64_t behind) {
+    reach_chunks(table, first / ML_CHUNK_PAGES, (behind - 1) / ML_CHUNK_PAGES + 1);
     for (; first < behind; first = next_word(first)) {
         uint64_t *marks = &table->chunks[first / ML_CHUNK_PAGES].marks;
         const uint64_t bits = bits_of(first, behind);
@@ -54,9 +61,11 @@ bool ml_page_table_mark(struct ml_page_table *table, uint64_t first, uint64_t be
     return true;
 }
 
-bool ml_page_chunk_fill(struct ml_page_chunk *chunk, struct ml_budget *budget) {
-    chunk->pages = ml_budget_new(budget, ML_CHUNK_PAGES * sizeof(*chunk->pages));
-    return chunk->pages != NULL;
+bool ml_page_table_fill(struct ml_page_table *table, struct ml_budget *budget, uint64_t chunk) {
+    struct ml_partial_page *pages = ml_budget_new(budget, ML_CHUNK_PAGES * sizeof(*pages));
+    table->chunks[chunk].pages = pages;
+    reach_chunks(table, chunk, chunk + 1);
+    return pages != NULL;
 }
 
 /* The first page in [first, behind) whose mark is that one; `behind`: there is none. */
@@ -73,8 +82,11 @@ find(const struct ml_page_table *table, uint64_t first, uint64_t behind, bool is
 }
 
 bool ml_page_table_run(const struct ml_page_table *table, uint64_t *first, uint64_t *behind) {
-    const uint64_t end = *behind;
-    if (table->chunks == NULL) {
+    const uint64_t known_first = table->first_chunk * ML_CHUNK_PAGES;
+    const uint64_t known_end = table->behind_chunk * ML_CHUNK_PAGES;
+    const uint64_t end = *behind < known_end ? *behind : known_end;
+    *first = *first > known_first ? *first : known_first;
+    if (table->chunks == NULL || *first >= end) {
         return false;
     }
     *first = find(table, *first, end, true);

@@ -41,6 +41,7 @@ struct ml_page_chunk {
 struct ml_page_table {
     struct ml_page_chunk *chunks; /* NULL: no block lies in the mapping */
     uint64_t chunks_count;
+    uint64_t first_chunk, behind_chunk; /* all others are empty: most of a huge mapping */
 };
 
 /* A table for so many pages, unless there is one. Errors: ML_ENV_MEMORY: also for a mapping of more
@@ -53,17 +54,19 @@ static inline bool ml_page_table_is_marked(const struct ml_page_table *table, ui
     return (table->chunks[page / ML_CHUNK_PAGES].marks >> page % ML_CHUNK_PAGES & 1) != 0;
 }
 
-/* Mark the pages [first, behind). False: one of them is marked, and some of the others are now. */
+/* Mark the pages [first, behind), first < behind. False: one of them is marked, and some of the
+ * others are now. */
 ML_NODISCARD bool ml_page_table_mark(struct ml_page_table *table, uint64_t first, uint64_t behind);
 
 /* Entries for a chunk that has none. False: the budget refuses. */
-ML_NODISCARD bool ml_page_chunk_fill(struct ml_page_chunk *chunk, struct ml_budget *budget);
+ML_NODISCARD bool
+ml_page_table_fill(struct ml_page_table *table, struct ml_budget *budget, uint64_t chunk);
 
 /* The entry of a page, of zeros if it is new. NULL: the budget refuses. */
 static inline struct ml_partial_page *
 ml_page_table_reach(struct ml_page_table *table, struct ml_budget *budget, uint64_t page) {
     struct ml_page_chunk *chunk = &table->chunks[page / ML_CHUNK_PAGES];
-    return chunk->pages != NULL || ml_page_chunk_fill(chunk, budget)
+    return chunk->pages != NULL || ml_page_table_fill(table, budget, page / ML_CHUNK_PAGES)
                ? &chunk->pages[page % ML_CHUNK_PAGES]
                : NULL;
 }
