@@ -191,6 +191,88 @@ START_TEST(survives_clients_whose_every_byte_may_be_wrong) {
 }
 END_TEST
 
+/* What the host has seen of a process: a heap whose pages were told, one whose pages were not, a
+ * file, and all that had no room. Answers whether its blocks were laid. */
+static bool show(struct service *service, uint32_t id) {
+    static const struct memlog_service_memory_region regions[] = {
+        {.start = 0x1000000,
+         .end = 0x2000000,
+         .size_kb = 16384,
+         .resident_kb = 8192,
+         .private_dirty_kb = 8192,
+         .has_pages = true},
+        {.start = 0x10000000,
+         .end = 0x7fff00000000,
+         .size_kb = (0x7fff00000000 - 0x10000000) >> 10,
+         .resident_kb = 4096,
+         .private_dirty_kb = 4096},
+        {.start = 0x7fff00000000,
+         .end = 0x7fff00100000,
+         .inode = 7,
+         .size_kb = 1024,
+         .resident_kb = 1024,
+         .shared_clean_kb = 1024},
+        {.size_kb = 100, .resident_kb = 100}};
+    static const struct memlog_service_page_run pages[] = {
+        {.address = 0x1000000, .bytes = 0x800000}};
+    const struct memlog_service_moment now = fixture_timestamp();
+    const struct memlog_service_show_process_request request = {
+        .view = {
+            .id = id,
+            .boottime_ns = now.boottime_ns,
+            .ticks = now.ticks,
+            .regions = {regions, sizeof(regions) / sizeof(regions[0])},
+            .pages = {pages, 1}}};
+    struct memlog_service_show_process_reply reply;
+    ck_assert_int_eq(
+        memlog_service_show_process_wait(service->port, &request, FIXTURE_WAIT_MS, &reply), ML_OK
+    );
+    return reply.laid;
+}
+
+/* Blocks as no allocator hands them out: `count` of `size_bytes`, so far apart. */
+static const struct {
+    uint64_t address, step, size_bytes;
+    uint32_t count;
+} lies[] = {
+    {0x1000000, 1, 0x800000, 2000},                           /* over one another */
+    {0x1000000, 16, 1 << 20, 2000},                           /* likewise, over its end */
+    {0x10000000, 1 << 12, UINT64_C(1) << 46, 50},             /* huge */
+    {0x10000000, UINT64_C(1) << 36, UINT64_C(1) << 36, 1000}, /* on too many pages */
+    {(UINT64_C(1) << 47) - 8192, 16, UINT64_C(1) << 46, 100}, /* beyond the end of a process */
+    {16, 16, 4096, 100},
+    {0x7fff00000000, 4096, 4096, 256}, /* on a file's pages */
+    {0x7fff00000000 - 8, 16, UINT64_C(1) << 46, 100},
+    {0x1000000, 4096, 0, 1000}, /* on nothing */
+};
+
+START_TEST(blocks_that_a_client_makes_up_harm_no_other_view) {
+    struct service service;
+    struct client liar;
+    struct client honest;
+    service_start(&service);
+    client_join(&service, &honest, 1);
+    client_put_ten_blocks(&honest);
+    client_join(&service, &liar, 2);
+    client_put_start(&liar);
+    for (uint64_t i = 0; i < lies[_i].count; i++) {
+        client_put_alloc(&liar, 0, lies[_i].address + i * lies[_i].step, lies[_i].size_bytes);
+    }
+    client_flush(&liar, 0);
+    (void)show(&service, 2);
+    ck_assert(show(&service, 1));
+    (void)show(&service, 2); /* once more, over the one that it has */
+    struct memlog_service_dump_reply reply;
+    const int file_fd = service_dump(&service, FIXTURE_DEADLINE_MS, &reply);
+    ck_assert(reply.whole);
+    (void)close(file_fd);
+    service_has_ten_blocks(&service, 1);
+    client_close(&liar);
+    client_close(&honest);
+    service_stop_quietly(&service);
+}
+END_TEST
+
 int main(void) {
     TCase *all = tcase_create("all");
     tcase_add_test(all, drops_a_host_that_sends_garbage);
@@ -202,5 +284,11 @@ int main(void) {
     tcase_add_test(all, loses_a_client_whose_staging_is_shorter_than_it_says);
     tcase_add_test(all, loses_a_client_with_more_lanes_than_there_are);
     tcase_add_test(all, survives_clients_whose_every_byte_may_be_wrong);
+    tcase_add_loop_test(
+        all,
+        blocks_that_a_client_makes_up_harm_no_other_view,
+        0,
+        (int)(sizeof(lies) / sizeof(lies[0]))
+    );
     return fixture_run("service/service_trust", all);
 }
