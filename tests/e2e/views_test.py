@@ -150,6 +150,15 @@ class Views(harness.Case):
         self.assertIn("1 unreadable process", words)
         process.communicate(b"x", harness.TIMEOUT)
 
+    def test_of_a_sampled_process_it_is_said_that_its_heap_is_not_known(self):
+        dump = self.dump_of("--memlog-sampling-rate=64K")
+        (entry,) = self.report(dump)["processes"]
+        self.assertFalse(entry["memory"]["heap_known"])
+        self.assert_adds_up(entry["memory"])
+        self.assertIn("sampled: which part of it is heap is not known", self.text_of(dump))
+        answer = harness.run_words([str(harness.MEMLOG), "components", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertIn(b"sampled: which part is heap is not known of 1 process\n", answer.stdout)
+
     def assert_adds_up(self, memory):
         for figure in ("private_bytes", "shared_bytes", "proportional_bytes", "swapped_bytes"):
             self.assertEqual(sum(one[figure] for one in memory["components"]), memory[figure], figure)

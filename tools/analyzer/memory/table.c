@@ -174,6 +174,15 @@ dump_new(struct ml_component_table *table, const struct ml_profile *profile, con
            line_new(table, 0, profile->program.bytes) != NULL;
 }
 
+/* Of one whose mappings may not be read the kernel still tells what is resident. */
+static uint64_t resident_bytes(const struct ml_profile_process *process) {
+    const struct ml_profile_status *status = &process->status;
+
+    return status->is_unreadable
+               ? status->anonymous_bytes + status->file_bytes + status->shared_bytes
+               : process->resident_bytes;
+}
+
 bool ml_component_table_add(
     struct ml_component_table *table, const struct ml_stacks *stacks, const char *path
 ) {
@@ -183,12 +192,13 @@ bool ml_component_table_add(
     bool done = dump_new(table, profile, path) && sharing_make(profile, &sharing);
 
     for (size_t i = 0; done && (process = process_at(profile, i)) != NULL; i++) {
+        struct ml_component_dump *dump = &table->dumps[table->dumps_count - 1];
         if (is_counted(profile, process)) {
             done = process_add(table, stacks, &sharing, process);
+            dump->heapless += process->recording == ML_PROFILE_RECORDED && !process->heap_was_laid;
         } else if (is_unread(profile, process)) {
-            struct ml_component_dump *dump = &table->dumps[table->dumps_count - 1];
             dump->unread++;
-            dump->unread_bytes += process->resident_bytes;
+            dump->unread_bytes += resident_bytes(process);
         }
     }
     if (done) {

@@ -31,6 +31,7 @@ struct ml_component_dump {
     char *path;
     uint64_t time_ns;             /* time of day */
     size_t unread;                /* processes whose mappings are not in it */
+    size_t heapless;              /* processes of which it is not known what part is heap */
     uint64_t unread_bytes;        /* what is known to be resident of them */
     bool is_ended;                /* nobody runs: each process is as it was when it was largest */
     uint64_t held_by_others;      /* ml_sharing_held_by_others() */

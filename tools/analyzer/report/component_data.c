@@ -33,6 +33,7 @@ static void json_line(
     if (line->pid == 0) {
         ml_json_number_member(json, "held_by_others_bytes", dump->held_by_others);
         ml_json_number_member(json, "unread_processes", dump->unread);
+        ml_json_number_member(json, "heap_unknown_processes", dump->heapless);
         ml_json_number_member(json, "unread_resident_bytes", dump->unread_bytes);
     }
     ml_json_close(json, '}');

@@ -63,6 +63,15 @@ static void put_notes(const struct ml_report_page *page, const struct ml_compone
                 ml_units_size(dump->held_by_others).text
             );
         }
+        if (dump->heapless > 0) {
+            ml_report_print(
+                page,
+                "%ssampled: which part is heap is not known of %zu process%s\n",
+                number,
+                dump->heapless,
+                dump->heapless == 1 ? "" : "es"
+            );
+        }
         if (dump->unread > 0 && !dump->is_ended) {
             ml_report_print(
                 page,
