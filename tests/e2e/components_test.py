@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import unittest
 
@@ -154,6 +155,12 @@ class Components(harness.Case):
         self.assertIn("python3", tree)
         self.assertLess(max(len(line) - len(line[20:].lstrip()) for line in tree.splitlines()), 30)
         self.assertIn("nothing is in component 'java heap'", self.say("expand", "--policy=l1", "java heap", dump, expected=3))
+        # The report's first line has the run-time's name for what it mapped, and the program's own stays mapped.
+        line = re.search(r"  private +([\d.]+) MiB = (.*)", self.say("report", dump))
+        parts = dict(reversed(part.split(" ", 1)) for part in line[2].split(" + "))
+        self.assertAlmostEqual(float(parts["python arenas"]), private["python arenas"] / 2**20, delta=0.1)
+        self.assertAlmostEqual(float(parts["mapped"]), private["mapped"] / 2**20, delta=0.1)
+        self.assertAlmostEqual(sum(map(float, parts.values())), float(line[1]), delta=0.01)
         process.communicate(b"\n", harness.TIMEOUT)
 
     def test_in_a_tree_each_page_counts_once(self):

@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
+#include "tools/analyzer/whole/mapped.h"
 #include "tools/analyzer/whole/whole.h"
 #include "tools/analyzer/stacks/function_name.h"
 
@@ -110,6 +111,13 @@ put_processes(const struct ml_report_page *page, const struct line *lines, size_
     }
 }
 
+/* Name what is mapped, of those that get a line. */
+static void name_mapped(struct ml_mapped_names *names, struct line *lines, size_t count) {
+    for (size_t i = 0; i < count && i < LINES_MAX; i++) {
+        ml_mapped_names_add(names, &lines[i].whole, lines[i].process);
+    }
+}
+
 /* Those whose memory was read, largest first. `is_running`: of those that run. NULL: no memory.
  * Owner: the caller. */
 static struct line *lines_of(const struct ml_profile *profile, bool is_running, size_t *out_count) {
@@ -135,10 +143,18 @@ static struct line *lines_of(const struct ml_profile *profile, bool is_running, 
     return lines;
 }
 
-static void put_running(const struct ml_report_page *page, const struct line *lines, size_t count) {
+static void put_running(
+    const struct ml_report_page *page,
+    const struct line *lines,
+    size_t count,
+    struct ml_mapped_names *names
+) {
     struct ml_whole whole;
 
     ml_whole_of_running(page->report->profile, &whole);
+    for (size_t i = 0; i < count; i++) {
+        ml_mapped_names_add(names, &whole, lines[i].process);
+    }
     put_sum(page, &whole);
     if (count > 1) {
         put_processes(page, lines, count);
@@ -172,12 +188,16 @@ void ml_report_whole(const struct ml_report_page *page) {
     struct line *lines = lines_of(page->report->profile, anyone_runs, &count);
 
     if (lines && count > 0) {
+        struct ml_mapped_names names;
+        ml_mapped_names_init(&names, page->report->stacks);
+        name_mapped(&names, lines, count);
         fputs("  private      ", page->out);
         if (anyone_runs) {
-            put_running(page, lines, count);
+            put_running(page, lines, count, &names);
         } else {
             put_ended(page, lines, count);
         }
+        ml_mapped_names_fini(&names);
     }
     free(lines);
 }

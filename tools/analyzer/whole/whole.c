@@ -7,7 +7,10 @@
 #include "tools/analyzer/formats/sum.h"
 #include "tools/analyzer/formats/units.h"
 
-_Static_assert((int)ML_COMPONENTS < (int)ML_SUM_PARTS_MAX, "a line has room for each component");
+_Static_assert(
+    (int)ML_COMPONENTS + ML_WHOLE_MAPPED_MAX < (int)ML_SUM_PARTS_MAX,
+    "a line has room for each component"
+);
 
 /* Of components whose name is long. */
 static const char *short_name(enum ml_component component) {
@@ -90,7 +93,8 @@ uint64_t ml_whole_bytes(const struct ml_whole *whole) {
 
 const char *
 ml_whole_text(const struct ml_whole *whole, size_t columns, char out_text[ML_WHOLE_TEXT_BYTES]) {
-    struct ml_sum_part parts[ML_COMPONENTS + 1];
+    struct ml_sum_part parts[ML_COMPONENTS + 1 + ML_WHOLE_MAPPED_MAX];
+    size_t count = ML_COMPONENTS + 1;
 
     if (whole->components.all.private == 0 && whole->unread_bytes > 0) {
         snprintf(
@@ -106,7 +110,12 @@ ml_whole_text(const struct ml_whole *whole, size_t columns, char out_text[ML_WHO
         parts[i] = (struct ml_sum_part){short_name(i), whole->components.of[i].private};
     }
     parts[ML_COMPONENTS] = (struct ml_sum_part){"not read", whole->unread_bytes};
-    return ml_sum_text(parts, ML_COMPONENTS + 1, columns, out_text);
+    for (size_t i = 0; i < ML_WHOLE_MAPPED_MAX; i++) {
+        const struct ml_whole_mapped *mapped = &whole->mapped[i];
+        parts[count++] = (struct ml_sum_part){mapped->name, mapped->private_bytes};
+        parts[ML_COMPONENT_MAPPED].bytes -= mapped->private_bytes;
+    }
+    return ml_sum_text(parts, count, columns, out_text);
 }
 
 /* Notes, joined by semicolons. */

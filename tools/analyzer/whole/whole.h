@@ -12,10 +12,19 @@
 
 #include "tools/analyzer/memory/components.h"
 
+/* A part of what is mapped that has a name of its own: tools/analyzer/whole/mapped.h. */
+struct ml_whole_mapped {
+    char name[32];
+    uint64_t private_bytes; /* 0: there is none */
+};
+
+enum { ML_WHOLE_MAPPED_MAX = 4 }; /* processes with more have the rest as "mapped" */
+
 struct ml_whole {
     struct ml_components components; /* sums */
-    uint64_t unread_bytes;           /* private, of processes whose mappings were not read */
-    uint64_t most_bytes; /* the most private memory that was ever read; of one process */
+    struct ml_whole_mapped mapped[ML_WHOLE_MAPPED_MAX];
+    uint64_t unread_bytes; /* private, of processes whose mappings were not read */
+    uint64_t most_bytes;   /* the most private memory that was ever read; of one process */
     uint64_t read_count, never_read_count; /* processes */
     struct ml_profile_text trouble; /* why some process was not stopped; of the first; or empty */
     bool is_off;                    /* mappings were not to be read: --whole=off */
