@@ -27,7 +27,7 @@ enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SA
 /* How a process's mappings are read. */
 enum ml_whole_mode { ML_WHOLE_RUN = 0, ML_WHOLE_STOP, ML_WHOLE_OFF, ML_WHOLE_MODE_COUNT };
 
-/* How often a process's private memory is looked at: 20 processes take 0.2 % of a processor. */
+/* How often a process's private memory is looked at: 20 processes take 0.4 % of a processor. */
 enum { ML_WHOLE_INTERVAL_MS = 100 };
 
 /* How many ended processes keep a profile of their own in a report. That is more than anybody

@@ -169,6 +169,15 @@ void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
     if (is_larger(take_view, client->largest_view)) {
         keep(client, take_view, &client->largest_view);
     }
+    struct ml_host_view *brief =
+        client->view == NULL || client->largest_view == NULL ? ml_host_view_brief(take_view) : NULL;
+    if (brief != NULL && client->view == NULL) {
+        keep(client, brief, &client->view);
+    }
+    if (brief != NULL && client->largest_view == NULL) {
+        keep(client, brief, &client->largest_view);
+    }
+    ml_host_view_free(brief);
     ml_host_view_free(take_view);
 }
 

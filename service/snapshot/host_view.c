@@ -33,6 +33,15 @@ struct ml_host_view *ml_host_view_of(const struct memlog_service_show_process_re
     return view;
 }
 
+struct ml_host_view *ml_host_view_brief(const struct ml_host_view *view) {
+    struct memlog_service_show_process_request message = *view->message;
+    message.view.threads.count = 0;
+    message.view.regions.count = 0;
+    message.view.pages.count = 0;
+    message.view.trouble = ml_string_of("memlog-service had no room for its mappings");
+    return ml_host_view_of(&message);
+}
+
 struct ml_host_view *ml_host_view_keep(struct ml_host_view *view) {
     if (view != NULL) {
         view->references++;

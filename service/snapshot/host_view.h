@@ -24,6 +24,9 @@ struct ml_host_view {
 /* A copy of the message, with one reference. NULL: no memory. */
 struct ml_host_view *ml_host_view_of(const struct memlog_service_show_process_request *message);
 
+/* The same without its mappings, for which there was no room; it says so. NULL: no memory. */
+struct ml_host_view *ml_host_view_brief(const struct ml_host_view *view);
+
 /* Add a reference; NULL stays NULL. */
 struct ml_host_view *ml_host_view_keep(struct ml_host_view *view);
 

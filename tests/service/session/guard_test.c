@@ -123,6 +123,19 @@ START_TEST(views_are_given_back_before_anything_of_a_profile_is) {
 }
 END_TEST
 
+START_TEST(of_a_view_without_room_all_but_the_mappings_is_kept) {
+    tear_down();
+    set_up_with(0, MIB);
+    show(clients[0]); /* which has 5 MB */
+    struct ml_snapshot *snapshot = NULL;
+    ck_assert_int_eq(ml_session_begin_snapshot(session, NULL, 0, &snapshot), ML_OK);
+    ck_assert_ptr_nonnull(snapshot->processes[0].view);
+    ck_assert_uint_eq(snapshot->processes[0].view->message->view.regions.count, 0);
+    ck_assert_uint_gt(snapshot->processes[0].view->message->view.trouble.count_bytes, 0);
+    ml_snapshot_free(snapshot);
+}
+END_TEST
+
 START_TEST(a_quota_that_views_fill_is_the_heaps_where_it_needs_it) {
     struct ml_guard_event event;
     tear_down();
@@ -450,6 +463,7 @@ int main(void) {
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 120); /* under sanitizers on a busy machine */
     tcase_add_test(tcase, views_are_given_back_before_anything_of_a_profile_is);
+    tcase_add_test(tcase, of_a_view_without_room_all_but_the_mappings_is_kept);
     tcase_add_test(tcase, a_quota_that_views_fill_is_the_heaps_where_it_needs_it);
     tcase_add_test(tcase, the_largest_is_sampled_first_and_step_by_step);
     tcase_add_test(tcase, then_its_live_blocks_go_and_its_totals_stay_exact);

@@ -63,6 +63,9 @@ void ml_whole_add(struct ml_whole *whole, const struct ml_profile_process *proce
     whole->read_count += ml_profile_stands_for(process);
     if (process->regions_count == 0) {
         whole->unread_bytes += private_bytes;
+        if (!process->status.is_unreadable && whole->unread_why.count_bytes == 0) {
+            whole->unread_why = process->memory_trouble;
+        }
     } else {
         add_components(whole, process);
     }
@@ -155,6 +158,9 @@ const char *ml_whole_notes(const struct ml_whole *whole, char out_text[ML_WHOLE_
             ml_units_count(whole->unreadable_count).text,
             whole->unreadable_count == 1 ? "" : "es"
         );
+    }
+    if (whole->unread_why.count_bytes > 0) {
+        note(&notes, "not read: %.200s", whole->unread_why.bytes);
     }
     if (whole->trouble.count_bytes > 0) {
         note(&notes, "not stopped: %.200s", whole->trouble.bytes);
