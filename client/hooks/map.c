@@ -22,8 +22,9 @@
 #define HOOK(name) __asm__(name) ML_VISIBLE __attribute__((noinline))
 void *hooked_mmap(void *at, size_t length, int protection, int flags, int fd, off_t from)
     HOOK("mmap");
+/* Offsets have 64 bits in both. */
 void *hooked_mmap64(void *at, size_t length, int protection, int flags, int fd, off_t from)
-    HOOK("mmap64");
+    HOOK("mmap64") __attribute__((alias("mmap")));
 int hooked_munmap(void *at, size_t length) HOOK("munmap");
 void *hooked_mremap(void *at, size_t old_length, size_t length, int flags, ...) HOOK("mremap");
 void *hooked_shmat(int id, const void *at, int flags) HOOK("shmat");
@@ -43,20 +44,6 @@ static long answer(long result) {
 }
 
 void *hooked_mmap(void *at, size_t length, int protection, int flags, int fd, off_t from) {
-    const struct ml_unwind_entry entry = ml_unwind_entry_here();
-    ML_LIBC_READY(mmap);
-    void *const result =
-        ml_libc.mmap != NULL
-            ? ml_libc.mmap(at, length, protection, flags, fd, from)
-            : (void *)answer(ml_sys6(SYS_mmap, (long)at, (long)length, protection, flags, fd, from)
-              );
-    if (result != failed) {
-        ml_mapping_note(&entry, ML_MAPPING_MAP, result, length);
-    }
-    return result;
-}
-
-void *hooked_mmap64(void *at, size_t length, int protection, int flags, int fd, off_t from) {
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     ML_LIBC_READY(mmap);
     void *const result =
