@@ -75,7 +75,7 @@ class Readers(harness.Case):
     def test_pprof(self):
         for name, report in self.each():
             raw = self.words(self.pprof, "-raw", self.convert(name, "pprof"))
-            rows = re.findall(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+):", raw.partition("Samples:\n")[2].partition("Locations")[0], re.M)
+            rows = re.findall(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+\d+\s+\d+:", raw.partition("Samples:\n")[2].partition("Locations")[0], re.M)
             self.assertEqual([sum(map(int, column)) for column in zip(*rows)], [harness.shown(report, figure) for figure in FIGURES])
 
     def test_pprofs_own_page(self):

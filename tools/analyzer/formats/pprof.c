@@ -10,7 +10,7 @@
 #include "tools/analyzer/model/index.h"
 #include "tools/analyzer/model/string_table.h"
 
-enum { VALUES_OF_ALL = 4, VALUES = 6 };
+enum { RESIDENT_VALUE = 4, WASTE_VALUE = 5, VALUES = 6 };
 
 /* Places are numbered as locations; "no stack" stands behind them. */
 struct writer {
@@ -19,7 +19,7 @@ struct writer {
     uint64_t first_location, first_mapping; /* ids of the side's first ones */
     bool is_base;                           /* subtracted, or compared with */
     bool is_labelled;                       /* its samples say so */
-    size_t values_count;                    /* of each sample */
+    bool knows_pages;                       /* else resident and waste bytes are 0 */
     pb_ostream_t stream;
     struct ml_string_table strings;
     struct ml_symbol *functions; /* of each function's id - 1: its names */
@@ -320,9 +320,9 @@ static void put_sample(
              sign * stack->own.total_bytes,
              sign * stack->own.live_blocks,
              sign * stack->own.live_bytes,
-             sign * stack->own.pages.resident_bytes,
-             sign * stack->own.pages.waste_bytes},
-        .count = writer->values_count,
+             writer->knows_pages ? sign * stack->own.pages.resident_bytes : 0,
+             writer->knows_pages ? sign * stack->own.pages.waste_bytes : 0},
+        .count = VALUES,
     };
     const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
     struct labels labels = {
@@ -372,9 +372,9 @@ static size_t first_of(enum ml_metric metric) {
     case ML_METRIC_TOTAL:
         return 1;
     case ML_METRIC_RESIDENT:
-        return VALUES_OF_ALL;
+        return RESIDENT_VALUE;
     case ML_METRIC_WASTE:
-        return VALUES_OF_ALL + 1;
+        return WASTE_VALUE;
     default:
         return 3;
     }
@@ -392,7 +392,7 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
     };
     const ml_pprof_ValueType period_type = value_type(writer, "space", "bytes");
 
-    for (size_t i = 0; i < writer->values_count; i++) {
+    for (size_t i = 0; i < VALUES; i++) {
         put(writer, ml_pprof_Profile_sample_type_tag, ml_pprof_ValueType_fields, &types[i]);
     }
     put_number(writer, ml_pprof_Profile_time_nanos_tag, profile->now.realtime_ns);
@@ -417,6 +417,13 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
                                                "covered, see memlog report"
         )
     );
+    if (!writer->knows_pages) {
+        put_number(
+            writer,
+            ml_pprof_Profile_comment_tag,
+            (uint64_t)text_at(writer, "memlog: resident_space and waste_space are not known")
+        );
+    }
     put_number(
         writer,
         ml_pprof_Profile_comment_tag,
@@ -483,9 +490,8 @@ enum ml_status ml_pprof_write_diff(
     }
     writer.stream = ml_pb_stream_into(gzip);
     (void)text_at(&writer, ""); /* the table's first must be empty */
-    const bool knows_pages = ml_profile_knows_pages(after->profile) &&
-                             (!before || ml_profile_knows_pages(before->profile));
-    writer.values_count = knows_pages ? VALUES : VALUES_OF_ALL;
+    writer.knows_pages = ml_profile_knows_pages(after->profile) &&
+                         (!before || ml_profile_knows_pages(before->profile));
     turn_to(&writer, after, false);
     put_head(&writer, metric);
     put_side(&writer, &arena);
