@@ -303,15 +303,17 @@ START_TEST(pprof_values_add_up_to_the_report) {
 END_TEST
 
 /* As a dump of before has it, or one of sampled processes. */
-START_TEST(what_is_not_known_of_pages_is_no_value_in_pprof) {
+START_TEST(what_is_not_known_of_pages_is_nothing_in_pprof) {
     struct pprof_sums sums;
 
     for (size_t i = 0; i < profile.processes_count; i++) {
         profile.processes[i].cells_were_laid = false;
     }
     pprof_sum(&sums);
-    ck_assert_uint_eq(sums.values_count, 4);
+    ck_assert_uint_eq(sums.values_count, 6); /* as every file's */
     ck_assert_uint_eq(sums.sums[3], snapshot->left_bytes);
+    ck_assert_uint_eq(sums.sums[4], 0);
+    ck_assert_uint_eq(sums.sums[5], 0);
 }
 END_TEST
 
@@ -443,7 +445,7 @@ int main(void) {
         equal_stacks_of_processes_are_one_in_the_tree,
         frames_have_names_inlines_first,
         pprof_values_add_up_to_the_report,
-        what_is_not_known_of_pages_is_no_value_in_pprof,
+        what_is_not_known_of_pages_is_nothing_in_pprof,
         a_dump_does_not_differ_from_itself,
         a_diff_finds_what_grew_wherever_it_lies,
         collapsed_lines_add_up_to_the_report,

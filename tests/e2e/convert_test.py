@@ -9,7 +9,7 @@ import unittest
 
 import harness
 
-SAMPLE_TYPES = ["alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"]
+SAMPLE_TYPES = ["alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes", "resident_space/bytes", "waste_space/bytes"]
 FIGURES = ["total_blocks", "total_bytes", "live_blocks", "live_bytes"]
 
 
@@ -39,7 +39,7 @@ class Convert(harness.Case):
         self.assertEqual([name.split("[")[0] for name in types.split()], SAMPLE_TYPES, head)
         totals = [0, 0, 0, 0]
         for line in rest.partition("Locations")[0].splitlines():
-            values = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+):", line)
+            values = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+\d+\s+\d+:", line)
             if values:
                 totals = [total + int(value) for total, value in zip(totals, values.groups())]
         return totals
