@@ -228,7 +228,7 @@ class Attacks(browsing.TreeCase):
         self.wait_for("the socket", path.exists)
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
         with socket.socket(socket.AF_UNIX) as peer:
-            peer.connect(str(path))
+            self.wait_for("somebody behind it", lambda: peer.connect_ex(str(path)) == 0)  # it is made first, then listened on
             peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             self.assertIn(b" 200 ", peer.makefile("rb").readline())
         self.assertEqual((self.folder / f"stderr{self.runs}").read_text(), "")
