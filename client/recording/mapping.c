@@ -57,11 +57,9 @@ void ml_mapping_begin(struct ml_lane *lane) {
 
 /* ---- in the stream */
 
-/* A process made by clone with its parent's memory has its parent's thread-local variables too. It
- * has a stack of its own, or its parent waits. */
-static bool is_own_thread(const struct ml_thread *thread, uintptr_t frame) {
+/* A process made by clone with its parent's memory has its parent's thread-local variables too. */
+static bool is_own_thread(const struct ml_thread *thread) {
     return thread->lane == NULL || thread->generation != ml_process.generation ||
-           ml_unwind_range_is_current(&thread->lane->unwind.ranges, frame) ||
            thread->lane->thread_id == (uint32_t)ml_sys0(SYS_gettid);
 }
 
@@ -81,7 +79,7 @@ static enum place place_of(const struct ml_thread *thread, uintptr_t frame) {
             (ml_process.filters & ML_FILTERS_NO_HOST) == 0 && thread->phase == ML_PHASE_NONE;
         return may_begin ? PLACE_STREAM : PLACE_NOWHERE;
     }
-    if (state != ML_GATE_RECORDING || !is_own_thread(thread, frame)) {
+    if (state != ML_GATE_RECORDING || !is_own_thread(thread)) {
         return PLACE_NOWHERE;
     }
     if (thread->phase == ML_PHASE_NONE || frame >= thread->hook_frame) {
