@@ -32,8 +32,8 @@ time.sleep(.1)
 os.write(1, b"{MARK}\\n")
 """
 # What tells of an end: is the pipe ours, is this still the process that began, an event; can the loader's list be read (a call that
-# changes nothing); and how much heap goes back first.
-OURS = {"getpid": 2, "fstat": 4, "pwritev2": 4, "rt_sigprocmask": 8, "brk": 4, "munmap": 4, "madvise": 4}
+# changes nothing); which thread unmaps; and how much heap goes back first.
+OURS = {"getpid": 2, "gettid": 8, "fstat": 4, "pwritev2": 4, "rt_sigprocmask": 8, "brk": 4, "munmap": 4, "madvise": 4}
 
 
 def state_of(pid):
