@@ -11,6 +11,7 @@
 #include "client/state/process.h"
 #include "client/stream/arena.h"
 #include "client/stream/lane.h"
+#include "client/stream/pipe.h"
 
 /* A call of ours, with those of its arguments that filters look at. */
 struct own_call {
@@ -18,15 +19,18 @@ struct own_call {
     uint64_t arguments[3];
 };
 
-/* Whether the call is made, or fails with an errno, which each caller of ours handles. Any other
- * answer is noticed: a signal, a tracer, death. */
-static bool is_let_through(const struct sock_fprog *program, const struct own_call *own) {
+static uint32_t answer_of(const struct sock_fprog *program, const struct own_call *own) {
     const struct seccomp_data call = {
         .nr = own->number,
         .arch = AUDIT_ARCH_X86_64,
         .args = {own->arguments[0], own->arguments[1], own->arguments[2]}};
-    const uint32_t answer = ml_filter_answer(program->filter, program->len, &call);
-    switch (answer & SECCOMP_RET_ACTION_FULL) {
+    return ml_filter_answer(program->filter, program->len, &call);
+}
+
+/* Whether the call is made, or fails with an errno, which each caller of ours handles. Any other
+ * answer is noticed: a signal, a tracer, death. */
+static bool is_let_through(const struct sock_fprog *program, const struct own_call *own) {
+    switch (answer_of(program, own) & SECCOMP_RET_ACTION_FULL) {
     case SECCOMP_RET_ALLOW:
     case SECCOMP_RET_LOG:
     case SECCOMP_RET_ERRNO:
@@ -68,15 +72,9 @@ static void close_down(void) {
     }
 }
 
-/* Whether mremap reaches the kernel, by which the client's memory grows. A filter's errno would be
- * taken for the kernel's. */
-static bool grows(const struct sock_fprog *program) {
-    const struct seccomp_data call = {
-        .nr = SYS_mremap,
-        .arch = AUDIT_ARCH_X86_64,
-        .args = {(uint64_t)(uintptr_t)ml_process.memory.arena.start}};
-    const uint32_t answer =
-        ml_filter_answer(program->filter, program->len, &call) & SECCOMP_RET_ACTION_FULL;
+/* Whether the kernel itself answers. A filter's errno would be taken for the kernel's. */
+static bool comes_to_kernel(const struct sock_fprog *program, const struct own_call *own) {
+    const uint32_t answer = answer_of(program, own) & SECCOMP_RET_ACTION_FULL;
     return answer == SECCOMP_RET_ALLOW || answer == SECCOMP_RET_LOG;
 }
 
@@ -138,7 +136,14 @@ static uint32_t filters_of(const struct sock_fprog *program, uint64_t fd, uint64
         {limits, COUNT_OF(limits), ML_FILTERS_NO_LIMITS},
         {of_handshake, COUNT_OF(of_handshake), ML_FILTERS_NO_HOST},
         {of_exec_preload, COUNT_OF(of_exec_preload), ML_FILTERS_NO_PRELOAD}};
-    uint32_t filters = grows(program) ? 0 : ML_FILTERS_NO_GROWTH;
+    /* By mremap the client's memory grows. */
+    const struct own_call growth = {
+        SYS_mremap, {(uint64_t)(uintptr_t)ml_process.memory.arena.start}};
+    const struct own_call pending = {SYS_rt_sigpending, {0}};
+    const struct own_call consume = {SYS_rt_sigtimedwait, {0}};
+    uint32_t filters = comes_to_kernel(program, &growth) ? 0 : ML_FILTERS_NO_GROWTH;
+    filters |= comes_to_kernel(program, &pending) ? 0 : ML_FILTERS_NO_PENDING;
+    filters |= comes_to_kernel(program, &consume) ? 0 : ML_FILTERS_NO_CONSUME;
     for (size_t i = 0; i < COUNT_OF(needs); i++) {
         if (!are_let_through(program, needs[i].calls, needs[i].count)) {
             filters |= needs[i].filter;
@@ -162,22 +167,29 @@ void ml_seccomp_probe_filter(const struct sock_fprog *program) {
         {SYS_write, {fd, 0, ML_FRAME_MAX_BYTES}},
         {SYS_rt_sigprocmask, {0}},
         {SYS_rt_sigprocmask, {2}},
-        {SYS_rt_sigpending, {0}},
-        {SYS_rt_sigtimedwait, {0}}};
+        {SYS_rt_sigaction, {13}}};
     const struct own_call without_sigpipe = {SYS_pwritev2, {fd, 0, 1}};
     const struct own_call fill = {SYS_ioctl, {fd, FIONREAD}};
     if (!ml_process.connected || program == NULL) {
         return;
     }
-    if (!is_let_through(program, &without_sigpipe)) {
+    if (!comes_to_kernel(program, &without_sigpipe)) {
         ml_process.no_sigpipe = false;
     }
-    if (!are_let_through(program, of_recording, COUNT_OF(of_recording)) ||
+    /* Where an error is all that comes of a write, what is staged by now is kept. */
+    const bool can_write =
+        comes_to_kernel(program, &of_recording[0]) &&
+        (ml_process.no_sigpipe || comes_to_kernel(program, &of_guarded_write[0]));
+    if (!can_write || !are_let_through(program, of_recording, COUNT_OF(of_recording)) ||
         (!ml_process.no_sigpipe &&
          !are_let_through(program, of_guarded_write, COUNT_OF(of_guarded_write))) ||
         (ml_process.control->overrun != 0 && !is_let_through(program, &fill))) {
         close_down();
         return;
     }
-    ml_process.filters |= filters_of(program, fd, socket_fd);
+    const uint32_t filters = filters_of(program, fd, socket_fd);
+    ml_process.filters |= filters;
+    if (!ml_process.no_sigpipe && !ml_pipe_may_put(filters)) {
+        close_down();
+    }
 }

@@ -14,15 +14,29 @@ enum {
     SIGPIPE_BIT = 12 /* SIGPIPE is 13, bits count from signal 1 */
 };
 
+/* Whether SIGPIPE is ignored: then none comes. */
+static bool ignores_sigpipe(void) {
+    enum { SIGPIPE_NUMBER = SIGPIPE_BIT + 1, IGNORED = 1 };
+    uint64_t action[4] = {0}; /* the kernel's struct sigaction; the handler is first */
+    return ml_sys4(SYS_rt_sigaction, SIGPIPE_NUMBER, 0, (long)action, SIGSET_BYTES) == 0 &&
+           action[0] == IGNORED;
+}
+
 /* A write without SIGPIPE, on kernels that have no flag for that: block the signal, write, consume
- * it. */
+ * it.
+ *
+ * One that the program itself holds back must stay. A thread that had not blocked the signal has
+ * none waiting. Of one that had, a filter may keep the answer from us (Chromium's renderers'): then
+ * the program's own is consumed with ours, but only where no reader of the pipe is left. */
 static long write_guarded(int fd, const void *bytes, size_t count_bytes) {
     const uint64_t sigpipe = (uint64_t)1 << SIGPIPE_BIT;
     uint64_t before = 0;
     uint64_t pending_before = 0;
     (void
     )ml_sys4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, (long)&sigpipe, (long)&before, SIGSET_BYTES);
-    (void)ml_sys3(SYS_rt_sigpending, (long)&pending_before, SIGSET_BYTES, 0);
+    if ((before & sigpipe) != 0 && (ml_process.filters & ML_FILTERS_NO_PENDING) == 0) {
+        (void)ml_sys3(SYS_rt_sigpending, (long)&pending_before, SIGSET_BYTES, 0);
+    }
     const long result = ml_sys3(SYS_write, fd, (long)bytes, (long)count_bytes);
     if (result == -EPIPE && (pending_before & sigpipe) == 0) {
         const int64_t no_time[2] = {0, 0};
@@ -46,6 +60,10 @@ bool ml_pipe_is_silent(int fd) {
     return write_flagged(fd, NULL, 1, &result);
 }
 
+bool ml_pipe_may_put(uint32_t filters) {
+    return (filters & ML_FILTERS_NO_CONSUME) == 0 || ignores_sigpipe();
+}
+
 static long write_silently(int fd, void *bytes, size_t count_bytes) {
     if (ml_process.no_sigpipe) {
         long result = 0;
@@ -54,7 +72,12 @@ static long write_silently(int fd, void *bytes, size_t count_bytes) {
         }
         ml_process.no_sigpipe = false;
     }
-    return write_guarded(fd, bytes, count_bytes);
+    if ((ml_process.filters & ML_FILTERS_NO_CONSUME) == 0) {
+        return write_guarded(fd, bytes, count_bytes);
+    }
+    /* A program whose filter keeps the consuming call from us, and which has begun to catch the
+     * signal: it would see ours. */
+    return ignores_sigpipe() ? ml_sys3(SYS_write, fd, (long)bytes, (long)count_bytes) : -EPIPE;
 }
 
 enum ml_pipe_answer ml_pipe_put(void *frame, size_t count_bytes) {

@@ -24,6 +24,9 @@ enum ml_pipe_answer ml_pipe_put(void *frame, size_t count_bytes);
  */
 bool ml_pipe_is_silent(int fd);
 
+/* Whether a frame can be put at all, under a filter of the program's with these ML_FILTERS_*. */
+bool ml_pipe_may_put(uint32_t filters);
+
 /* Bytes in the pipe. 0 if the pipe cannot be queried. */
 uint64_t ml_pipe_fill_bytes(void);
 

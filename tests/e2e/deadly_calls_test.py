@@ -18,6 +18,7 @@ static const int calls[] = {
     SYS_readlink, SYS_fgetxattr, SYS_pwritev2, SYS_faccessat, SYS_geteuid, SYS_getegid, SYS_getppid, SYS_gettid, SYS_getpid, SYS_madvise,
     SYS_poll, SYS_prlimit64, SYS_socket, SYS_connect, SYS_sendmsg, SYS_recvmsg, SYS_setsockopt, SYS_shutdown, SYS_fcntl, SYS_memfd_create,
     SYS_ftruncate, SYS_pwrite64, SYS_pipe2, SYS_mremap, SYS_sched_yield, SYS_sigaltstack, SYS_clock_gettime, SYS_ioctl,
+    SYS_rt_sigpending, SYS_rt_sigtimedwait,
 };
 static int kill_for(int call) {
     struct sock_filter steps[] = {

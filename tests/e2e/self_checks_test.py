@@ -144,6 +144,20 @@ class Sealed(harness.Case):
         (parent,) = self.run_sealed("fresh", "0")
         self.assertEqual((parent["complete"], parent["trouble"]), (True, ""))
 
+    def test_a_browsers_sandbox_does_not_end_the_recording(self):
+        for how in ("pending", "consume"):
+            (entry,) = self.run_sealed(how)
+            self.assertTrue(entry["complete"], (how, entry["trouble"]))
+            self.assertEqual(self.blocks(entry), 2 * self.BLOCKS, how)
+
+    def test_without_a_way_to_take_a_sigpipe_back_it_must_be_ignored(self):
+        (entry,) = self.run_sealed("caught")
+        self.assertIn("its own sandbox forbids", entry["trouble"])
+        self.assertEqual((entry["complete"], self.blocks(entry)), (False, self.BLOCKS))
+        (entry,) = self.run_sealed("caught-late")
+        self.assertFalse(entry["complete"])
+        self.assertGreater(self.blocks(entry), 1.9 * self.BLOCKS)  # the chunk at hand is lost, and what comes behind
+
     def test_what_lets_our_calls_through_changes_nothing(self):
         for how in ("wide", "wide-call"):
             (entry,) = self.run_sealed(how)

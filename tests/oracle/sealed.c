@@ -4,7 +4,9 @@
  * prctl), trap-call (trap, by syscall(SYS_prctl)), wide (a filter that kills for a few calls nobody
  * makes), errno (narrow, by an error), child (narrow, in a child that has allocated before), fresh
  * (narrow, in a child that has not), dispatch (every call comes to this program as SIGSYS) and
- * dispatch-call. Exit code 5: it came to its end. */
+ * dispatch-call; pending (as Chromium's renderers: no way to ask for waiting signals), consume (as
+ * Firefox's content: nor to take one, and SIGPIPE is ignored), caught (the same, and it is not) and
+ * caught-late (it is not from then on). Exit code 5: it came to its end. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -43,6 +45,19 @@ static struct sock_filter wide[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
     KILL_FOR(SYS_ptrace),
     KILL_FOR(SYS_reboot),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+
+static struct sock_filter pending[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    KILL_FOR(SYS_pwritev2),
+    KILL_FOR(SYS_rt_sigpending),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+
+static struct sock_filter consume[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    KILL_FOR(SYS_pwritev2),
+    KILL_FOR(SYS_rt_sigpending),
+    KILL_FOR(SYS_rt_sigtimedwait),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
 
 /* The kernel reads it at each system call. */
@@ -84,6 +99,13 @@ static int wall_in(const char *how) {
     if (strcmp(how, "strict") == 0) {
         return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
     }
+    if (strcmp(how, "pending") == 0) {
+        return PUT_UP(pending, 0);
+    }
+    if (strcmp(how, "consume") == 0 || strncmp(how, "caught", 6) == 0) {
+        (void)signal(SIGPIPE, strcmp(how, "caught") == 0 ? SIG_DFL : SIG_IGN);
+        return PUT_UP(consume, 0);
+    }
     if (strncmp(how, "wide", 4) == 0) {
         return PUT_UP(wide, strcmp(how, "wide-call") == 0);
     }
@@ -121,6 +143,10 @@ int main(int argc, char **argv) {
     }
     if (wall_in(how) != 0) {
         return WALL_FAILED;
+    }
+    if (strcmp(how, "caught-late") == 0) {
+        work(blocks_behind);
+        (void)signal(SIGPIPE, SIG_DFL);
     }
     work(blocks_behind);
     if (strcmp(how, "strict") == 0) {
