@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "client/unwind/foreign.h"
 #include "client/unwind/objects.h"
 
 enum {
@@ -54,13 +55,35 @@ static void find_build_id(uintptr_t at, uintptr_t end, struct ml_image *image) {
     }
 }
 
-/* The program headers behind the image's first byte; 0: it does not look like an ELF image. */
+/* Program headers far behind the image's first byte: BOLT, which rewrites finished programs, puts
+ * them into a segment of its own. They count where they say that they are there. */
+static bool are_headers(const struct ml_image *image, uintptr_t at, uint32_t count) {
+    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)at;
+    struct ml_foreign foreign = {0};
+    if (at < image->start || at > image->end || count > (image->end - at) / sizeof(*headers) ||
+        !ml_foreign_readable(&foreign, headers, count * sizeof(*headers))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (headers[i].p_type == PT_PHDR) {
+            return (uintptr_t)image->bias + headers[i].p_vaddr == at;
+        }
+    }
+    return false;
+}
+
+/* The program headers of the image; 0: it does not look like an ELF image. */
 static uint32_t headers_of_image(const struct ml_image *image, const ElfW(Phdr) * *out_headers) {
     const ElfW(Ehdr) *ehdr = (const ElfW(Ehdr) *)image->start;
     if (image->end - image->start < HEADERS_MAX_BYTES ||
         memcmp(ehdr->e_ident, ELFMAG, SELFMAG) != 0 || ehdr->e_phentsize != sizeof(ElfW(Phdr)) ||
-        ehdr->e_phoff % sizeof(uint64_t) != 0 || ehdr->e_phoff > HEADERS_MAX_BYTES ||
-        ehdr->e_phnum > (HEADERS_MAX_BYTES - ehdr->e_phoff) / sizeof(ElfW(Phdr))) {
+        ehdr->e_phoff % sizeof(uint64_t) != 0) {
+        return 0;
+    }
+    const bool are_first =
+        ehdr->e_phoff <= HEADERS_MAX_BYTES &&
+        ehdr->e_phnum <= (HEADERS_MAX_BYTES - ehdr->e_phoff) / sizeof(ElfW(Phdr));
+    if (!are_first && !are_headers(image, image->start + ehdr->e_phoff, ehdr->e_phnum)) {
         return 0;
     }
     *out_headers = (const ElfW(Phdr) *)(image->start + ehdr->e_phoff);

@@ -220,6 +220,19 @@ START_TEST(images_tell_path_and_build_id) {
 }
 END_TEST
 
+START_TEST(program_headers_far_behind_are_found) {
+    struct ml_image image;
+    oracle = ml_oracle_new(NULL, 0);
+    struct plugin plugin = plugin_open("unwind_plugin_moved.so");
+    ck_assert(ml_image_find((uintptr_t)plugin.run, &image));
+    ck_assert_uint_ne(image.cfi.header, 0);
+    ck_assert_uint_ne(image.build_id_bytes, 0);
+    (void)plugin_use(&plugin);
+    plugin_close(&plugin);
+    assert_right();
+}
+END_TEST
+
 static atomic_bool stop;
 
 static void *opener(void *context) {
@@ -283,6 +296,7 @@ int main(void) {
     tcase_add_test(tcase, generated_code_is_walked_by_frame_pointer_and_has_no_module);
     tcase_add_test(tcase, a_bad_frame_pointer_ends_in_a_broken_stack);
     tcase_add_test(tcase, images_tell_path_and_build_id);
+    tcase_add_test(tcase, program_headers_far_behind_are_found);
     tcase_add_test(tcase, the_checker_is_not_opened_inside_the_loader);
     tcase_add_test(tcase, threads_walk_while_another_opens_and_closes_libraries);
     return run_suite("client/modules and the unwinder", tcase);
