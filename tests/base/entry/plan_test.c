@@ -151,6 +151,19 @@ START_TEST(a_plan_knows_what_it_covers) {
 }
 END_TEST
 
+START_TEST(each_reason_has_a_text_of_its_own) {
+    for (int i = 0; i < ML_ENTRY_REFUSAL_COUNT; i++) {
+        const char *text = ml_entry_refusal_text((enum ml_entry_refusal)i);
+        ck_assert_uint_gt(strlen(text), 10);
+        ck_assert_uint_lt(strlen(text), ML_ENTRY_REFUSAL_TEXT_MAX);
+        for (int k = 0; k < i; k++) {
+            ck_assert_str_ne(text, ml_entry_refusal_text((enum ml_entry_refusal)k));
+        }
+    }
+    ck_assert_str_eq(ml_entry_refusal_text(ML_ENTRY_REFUSAL_COUNT), "an unknown reason");
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("plan");
     tcase_add_test(tcase, a_jump_to_the_stub_is_a_patch);
@@ -162,5 +175,6 @@ int main(void) {
     tcase_add_test(tcase, a_breakpoint_is_not_moved);
     tcase_add_test(tcase, distances_end_at_2_gib);
     tcase_add_test(tcase, a_plan_knows_what_it_covers);
+    tcase_add_test(tcase, each_reason_has_a_text_of_its_own);
     return run_suite("base/entry/plan", tcase);
 }
