@@ -49,6 +49,7 @@ struct planning {
     uint64_t left_bytes; /* of the function from there on; UINT64_MAX: not known */
     uint64_t entry;
     uint64_t trampoline_address;
+    bool may_push_calls;
     struct ml_entry_plan *plan;
 };
 
@@ -123,6 +124,55 @@ static enum ml_entry_refusal copy_instruction(
     return ML_ENTRY_PLANNED;
 }
 
+/* push of the lower half, which is extended by its sign; movl of the upper one. */
+static void put_push(struct planning *planning, uint64_t value) {
+    uint8_t code[] = {0x68, 0, 0, 0, 0, 0xc7, 0x44, 0x24, 0x04, 0, 0, 0, 0};
+    const uint32_t low = (uint32_t)value;
+    const uint32_t high = (uint32_t)(value >> 32);
+    memcpy(code + 1, &low, sizeof low);
+    memcpy(code + 9, &high, sizeof high);
+    memcpy(planning->plan->trampoline + planning->plan->trampoline_bytes, code, sizeof code);
+    planning->plan->trampoline_bytes += sizeof code;
+}
+
+/* A call's end lies behind the jump, wherever it begins within: it is the last one that is moved,
+ * and what it returns to stays. */
+static enum ml_entry_refusal move_call(
+    struct planning *planning, const struct ml_instruction *instruction, const uint8_t *code
+) {
+    struct ml_entry_plan *plan = planning->plan;
+    static const uint8_t by_memory[] = {0xff, 0x15};
+    const uint64_t behind = plan->at + plan->moved_bytes + instruction->length;
+    const bool is_direct = !instruction->is_indirect && instruction->relative_bytes == 4;
+    const bool is_by_memory = instruction->is_indirect && instruction->displacement_at == 2 &&
+                              memcmp(code, by_memory, sizeof by_memory) == 0;
+    if (!planning->may_push_calls || (!is_direct && !is_by_memory) ||
+        plan->moved_bytes + instruction->length < ML_ENTRY_JUMP_BYTES) {
+        return ML_ENTRY_CALL;
+    }
+    put_push(planning, behind);
+    bool is_near = false;
+    if (is_direct) {
+        const uint64_t target =
+            ml_instruction_target(instruction, code, plan->at + plan->moved_bytes);
+        if (ml_entry_plan_covers(plan, target)) {
+            return ML_ENTRY_BRANCH_INTO;
+        }
+        is_near = put_jump(planning, target);
+    } else {
+        static const uint8_t jump_by_memory[] = {0xff, 0x25};
+        int32_t displacement = 0;
+        memcpy(&displacement, code + instruction->displacement_at, sizeof displacement);
+        is_near = put_branch(
+            planning,
+            jump_by_memory,
+            sizeof jump_by_memory,
+            behind + (uint64_t)(int64_t)displacement
+        );
+    }
+    return is_near ? ML_ENTRY_PLANNED : ML_ENTRY_TARGET_FAR;
+}
+
 static enum ml_entry_refusal
 move_instruction(struct planning *planning, struct ml_instruction *out_instruction) {
     const uint32_t moved = planning->plan->moved_bytes;
@@ -143,7 +193,7 @@ move_instruction(struct planning *planning, struct ml_instruction *out_instructi
     }
     switch (out_instruction->kind) {
     case ML_INSTRUCTION_CALL:
-        return ML_ENTRY_CALL;
+        return move_call(planning, out_instruction, code);
     case ML_INSTRUCTION_LOOP:
         return ML_ENTRY_LOOP;
     case ML_INSTRUCTION_BRANCH:
@@ -178,6 +228,7 @@ static bool is_padded(const struct planning *planning) {
 static enum ml_entry_refusal move_instructions(struct planning *planning) {
     struct ml_entry_plan *plan = planning->plan;
     bool is_ended = false;
+    bool is_called = false; /* and goes on by itself */
     while (plan->moved_bytes < ML_ENTRY_JUMP_BYTES && !is_ended) {
         struct ml_instruction instruction;
         const enum ml_entry_refusal refusal = move_instruction(planning, &instruction);
@@ -186,14 +237,15 @@ static enum ml_entry_refusal move_instructions(struct planning *planning) {
         }
         is_ended =
             instruction.kind == ML_INSTRUCTION_END || instruction.kind == ML_INSTRUCTION_JUMP;
+        is_called = instruction.kind == ML_INSTRUCTION_CALL;
         plan->moved_bytes += instruction.length;
     }
     if (is_ended) {
         return plan->moved_bytes >= ML_ENTRY_JUMP_BYTES || is_padded(planning) ? ML_ENTRY_PLANNED
                                                                                : ML_ENTRY_SHORT;
     }
-    return put_jump(planning, plan->at + plan->moved_bytes) ? ML_ENTRY_PLANNED
-                                                            : ML_ENTRY_TARGET_FAR;
+    return is_called || put_jump(planning, plan->at + plan->moved_bytes) ? ML_ENTRY_PLANNED
+                                                                         : ML_ENTRY_TARGET_FAR;
 }
 
 static enum ml_entry_refusal
@@ -247,6 +299,7 @@ enum ml_entry_refusal ml_entry_plan(
                                               : 0,
         .entry = function->address,
         .trampoline_address = trampoline_address,
+        .may_push_calls = function->may_push_calls,
         .plan = out_plan};
     enum ml_entry_refusal refusal = put_entry_jump(&planning, stub_address);
     if (refusal == ML_ENTRY_PLANNED) {

@@ -34,7 +34,7 @@ enum ml_entry_refusal {
     ML_ENTRY_SHORT,           /* the function ends within the jump, and no padding is behind it */
     ML_ENTRY_RUNS_OUT,        /* its last instruction falls through into what is not its own */
     ML_ENTRY_UNKNOWN_INSTRUCTION,
-    ML_ENTRY_CALL,        /* in the moved bytes: its return address would lie in the trampoline */
+    ML_ENTRY_CALL,        /* in the moved bytes: by a register, or one that may not be pushed */
     ML_ENTRY_LOOP,        /* in the moved bytes: loop, jrcxz, xbegin */
     ML_ENTRY_BREAKPOINT,  /* int3: a debugger's or a uprobe's */
     ML_ENTRY_BRANCH_INTO, /* something in the function branches into the patched bytes */
@@ -58,6 +58,10 @@ struct ml_entry_function {
     const uint8_t *text;
     size_t text_bytes;
     uint64_t text_address; /* where text[0] runs */
+    /* A call among the moved bytes becomes a push of its own return address, and a jump: it returns
+     * into the function, as unwinders want it. Not where the processor has a shadow stack, which
+     * would be left without that address. */
+    bool may_push_calls;
 };
 
 struct ml_entry_plan {

@@ -55,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
         .size = (uint64_t)data[0] << 8 | data[1],
         .text = text,
         .text_bytes = text_bytes,
-        .text_address = text_address};
+        .text_address = text_address,
+        .may_push_calls = (data[2] & 1) != 0};
     struct ml_entry_plan plan;
     const enum ml_entry_refusal refusal = ml_entry_plan(&function, STUB, TRAMPOLINE, &plan);
     REQUIRE((uint32_t)refusal < ML_ENTRY_REFUSAL_COUNT);

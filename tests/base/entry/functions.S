@@ -238,6 +238,37 @@
     finish short_before_breakpoints
     .fill 13, 1, 0xcc
 
+/* ---- calls among the first bytes: what they return to is where it was */
+
+    function passes_on
+    sub $8, %rsp
+    call frame_pointer
+    add $8, %rsp
+    ret
+    finish passes_on
+
+    function calls_first
+    call frame_pointer
+    lea 3(%rax), %rax
+    ret
+    finish calls_first
+
+    function calls_by_memory
+    push %rbx
+    call *patched_pointer(%rip)
+    pop %rbx
+    ret
+    finish calls_by_memory
+
+    function asks_where_it_is
+    call 1f
+2:  lea 2b(%rip), %rcx
+    sub %rcx, %rax
+    ret
+1:  mov (%rsp), %rax
+    ret
+    finish asks_where_it_is
+
 /* ---- what goes on behind the first bytes */
 
     function calls_itself

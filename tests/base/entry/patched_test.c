@@ -84,7 +84,8 @@ static struct ml_entry_function function_of(const struct row *row) {
       .size = row->size,
       .text = __start_patched,
       .text_bytes = (size_t)(__stop_patched - __start_patched),
-      .text_address = (uintptr_t)__start_patched};
+      .text_address = (uintptr_t)__start_patched,
+      .may_push_calls = true};
 }
 
 static struct ml_entry_plan plan_of(const struct row *row) {

@@ -85,6 +85,28 @@ START_TEST(calls_and_loops_are_not_moved) {
 }
 END_TEST
 
+static enum ml_entry_refusal plan_pushing(const char *code, size_t bytes) {
+    const struct ml_entry_function function = {
+        .code = (const uint8_t *)code,
+        .code_bytes = bytes,
+        .address = ADDRESS,
+        .size = bytes,
+        .may_push_calls = true};
+    struct ml_entry_plan plan;
+    return ml_entry_plan(&function, STUB, TRAMPOLINE, &plan);
+}
+
+START_TEST(calls_are_pushed_where_that_is_asked_for) {
+    ck_assert_int_eq(plan_pushing(CODE("\xe8\x00\x00\x00\x00\xc3")), ML_ENTRY_PLANNED);
+    ck_assert_int_eq(plan_pushing(CODE("\x55\xff\x15\x00\x00\x00\x00\xc3")), ML_ENTRY_PLANNED);
+    /* By a register; into what is written over; to where the trampoline does not reach. */
+    ck_assert_int_eq(plan_pushing(CODE("\x55\x53\xff\xd0\x90\xc3")), ML_ENTRY_CALL);
+    ck_assert_int_eq(plan_pushing(CODE("\x55\xff\x50\x08\x90\xc3")), ML_ENTRY_CALL);
+    ck_assert_int_eq(plan_pushing(CODE("\x55\xe8\xfc\xff\xff\xff\xc3")), ML_ENTRY_BRANCH_INTO);
+    ck_assert_int_eq(plan_pushing(CODE("\x55\xe8\x10\x00\x00\x80\xc3")), ML_ENTRY_TARGET_FAR);
+}
+END_TEST
+
 START_TEST(a_breakpoint_is_not_moved) {
     ck_assert_int_eq(plan_whole(CODE("\xcc\x48\x89\xe5\x53\xc3")), ML_ENTRY_BREAKPOINT);
     ck_assert_int_eq(plan_whole(CODE("\x55\xcc\x89\xe5\x53\xc3")), ML_ENTRY_BREAKPOINT);
@@ -172,6 +194,7 @@ int main(void) {
     tcase_add_test(tcase, a_function_that_runs_on_into_the_next_is_left_alone);
     tcase_add_test(tcase, an_instruction_that_is_not_known_is_not_moved);
     tcase_add_test(tcase, calls_and_loops_are_not_moved);
+    tcase_add_test(tcase, calls_are_pushed_where_that_is_asked_for);
     tcase_add_test(tcase, a_breakpoint_is_not_moved);
     tcase_add_test(tcase, distances_end_at_2_gib);
     tcase_add_test(tcase, a_plan_knows_what_it_covers);
