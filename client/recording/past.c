@@ -49,6 +49,8 @@ static struct {
     struct ml_object loader;   /* end 0: not known yet */
     bool has_family;
     struct ml_bound_family family;
+    uint32_t entries; /* as in staging */
+    char entries_refused[ML_ENTRIES_REFUSED_BYTES];
 } past;
 
 /* Runs before memlog's other constructors, so the list is that of the start. */
@@ -69,6 +71,18 @@ static bool is_on(void) {
 
 /* ---- what is reported */
 
+static void tell_entries(void) {
+    struct ml_staging_header *header = ml_process_staging_header();
+    memcpy(header->entries_refused, past.entries_refused, sizeof(past.entries_refused));
+    __atomic_store_n(&header->entries, past.entries, __ATOMIC_RELEASE);
+}
+
+void ml_past_entries(uint32_t functions, const char *refused) {
+    past.entries = functions;
+    memcpy(past.entries_refused, refused, strlen(refused) + 1);
+    tell_entries();
+}
+
 void ml_past_tell_again(void) {
     struct ml_staging_header *header = ml_process_staging_header();
     const uint32_t told = atomic_load_explicit(&past.told, memory_order_acquire);
@@ -77,6 +91,7 @@ void ml_past_tell_again(void) {
     atomic_store_explicit(&past.is_stuck, 0, memory_order_relaxed);
     memcpy(header->past_file, past.file, sizeof(past.file));
     (void)__atomic_fetch_or(&header->past, told, __ATOMIC_RELEASE);
+    tell_entries();
 }
 
 static void tell(uint32_t found) {

@@ -36,6 +36,10 @@ static inline void ml_past_step(uintptr_t pc) {
     }
 }
 
+/* The constructor has hooked so many functions of the executable's own allocator at their entries;
+ * `refused` says why not all of them (at most ML_ENTRIES_REFUSED_BYTES, ended by a 0). */
+void ml_past_entries(uint32_t functions, const char *refused);
+
 /* The last check: the process ends, or executes another program. */
 void ml_past_look_last(void);
 

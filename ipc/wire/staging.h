@@ -64,6 +64,8 @@ enum {
     ML_PROFILE_SHIFT =
         32, /* of chunk numbers, which have 48 bits: 2^32 chunks a lane and profile */
     ML_PAST_FILE_BYTES = 64, /* longer names are cut */
+    ML_CONTROL_ALLOCATORS_BYTES = 256,
+    ML_ENTRIES_REFUSED_BYTES = 96, /* longer texts are cut */
     ML_STAGING_OWN = 2,
     ML_STAGING_SLACK_NS =
         20000 /* a store buffer drains in well under 1 us; interrupts drain it too */
@@ -96,7 +98,13 @@ struct ml_staging_header {
         uint64_t start;
         uint64_t bytes; /* grows */
     } own[ML_STAGING_OWN];
+    /* An allocator inside the executable, release-stored behind `entries_refused`: how many of its
+     * functions are hooked at their entries. */
+    uint32_t entries;
+    char entries_refused[ML_ENTRIES_REFUSED_BYTES]; /* why it is not, or not all of it; any bytes,
+                                                       ended by a 0 */
 };
+_Static_assert(sizeof(struct ml_staging_header) <= ML_STAGING_HEADER_BYTES, "a page");
 
 /* Of `past`. */
 enum {
@@ -161,7 +169,13 @@ struct ml_control_page {
                                  it; changes without a new generation; 0: as the kernel gives it */
     uint32_t all_sampled; /* 1: no block from a time of exact recording lives, so frees of unsampled
                              blocks need not be recorded */
+    uint32_t hooks_entries; /* 1: an allocator inside the executable is hooked at its entries, at
+                               the start */
+    char allocators[ML_CONTROL_ALLOCATORS_BYTES]; /* NAME=PREFIX,...: further ones, by the prefix of
+                                                     their functions; ended by a 0 */
 };
+_Static_assert(sizeof(struct ml_control_page) <= ML_CONTROL_BYTES, "a page");
+
 _Static_assert(
     offsetof(struct ml_control_page, generation) % 8 == 0 &&
         offsetof(struct ml_control_page, profile) ==

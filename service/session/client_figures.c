@@ -64,6 +64,15 @@ static struct ml_coverage_past past_of(const struct ml_staging_header *header) {
 }
 _Static_assert((int)ML_COVERAGE_NAME_BYTES >= (int)ML_PAST_FILE_BYTES, "it fits");
 
+/* Likewise. */
+static struct ml_coverage_entries entries_of(const struct ml_staging_header *header) {
+    struct ml_coverage_entries entries = {.functions = header->entries};
+    memcpy(entries.refused, header->entries_refused, sizeof(header->entries_refused));
+    entries.refused[sizeof(header->entries_refused) - 1] = 0;
+    return entries;
+}
+_Static_assert((int)ML_COVERAGE_REFUSED_BYTES >= (int)ML_ENTRIES_REFUSED_BYTES, "it fits");
+
 /* By the view that a dump has. */
 static uint64_t mapped_bytes(const struct ml_client *client) {
     const struct ml_host_view *view =
@@ -78,11 +87,14 @@ coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_f
     const struct ml_coverage_facts facts = {
         .running = client->phase == ML_CLIENT_RUNNING,
         .from_startup = client->setup.from_startup,
-        .past_is_sure = is_complete && client->setup.from_startup && !client->tracker.totals_only,
+        /* A hooked executable has blocks from before its entries were. */
+        .past_is_sure = is_complete && client->setup.from_startup && !client->tracker.totals_only &&
+                        client->staging.header.entries == 0,
         .total_blocks = client->tracker.totals.total_blocks,
         .unknown_frees = client->setup.forked ? 0 : unknown_frees,
         .missed_frees = client->tracker.missed_frees,
         .past = past_of(&client->staging.header),
+        .entries = entries_of(&client->staging.header),
         .mapped_bytes = mapped_bytes(client)};
     struct ml_coverage_told told;
     ml_coverage_tell(&client->coverage, &facts, &told);

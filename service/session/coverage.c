@@ -91,12 +91,20 @@ static bool tell_found(
 ) {
     const char *served =
         facts->total_blocks == 0 ? "memlog sees nothing of it" : "memlog sees what it passes on";
-    if (allocator->in_front && allocator->in_program) {
+    const struct ml_coverage_entries *entries = &facts->entries;
+    if (entries->refused[0] != 0) {
+        return say(
+            out_unseen,
+            "the executable has an allocator of its own, which memlog could not hook: %s",
+            entries->refused
+        );
+    }
+    if (allocator->in_front && allocator->in_program && entries->functions == 0) {
         return say(
             out_unseen, "the executable's own malloc is called instead of memlog's: %s", served
         );
     }
-    if (allocator->in_front) {
+    if (allocator->in_front && !allocator->in_program) {
         return say(
             out_unseen,
             "the malloc of %s is called instead of memlog's: %s",
@@ -104,7 +112,7 @@ static bool tell_found(
             served
         );
     }
-    if (allocator->entry_point[0] != 0) {
+    if (allocator->entry_point[0] != 0 && entries->functions == 0) {
         return say(
             out_unseen,
             allocator->entry_point_of[0] == 0
@@ -191,6 +199,7 @@ void ml_coverage_tell(
       .heap_bytes = reading->heap_bytes,
       .private_bytes = reading->private_bytes,
       .mapped_bytes = facts->mapped_bytes,
+      .hooked_functions = facts->entries.functions,
       .allocator = ml_coverage_allocator(&coverage->allocator)};
     if (!tell_found(&coverage->allocator, facts, out_told->unseen) &&
         !tell_calls(&facts->past, out_told->unseen) && !tell_past(facts, out_told->unseen)) {

@@ -13,6 +13,7 @@
 enum {
     ML_COVERAGE_NAME_BYTES = 64 + 1,  /* memlog.service.AllocatorFacts.owner */
     ML_COVERAGE_ENTRY_BYTES = 32 + 1, /* memlog.service.AllocatorFacts.entry_point */
+    ML_COVERAGE_REFUSED_BYTES = 96,   /* ML_ENTRIES_REFUSED_BYTES */
     ML_COVERAGE_UNSEEN_BYTES = 256,   /* memlog.service.ClientFigures.unseen */
     ML_COVERAGE_SIZE_BYTES = 16,      /* "1023.9 MiB" */
     /* The most that a block takes beyond its requested size: its header, and its size rounded up to
@@ -39,6 +40,12 @@ struct ml_coverage_past {
     char file[ML_COVERAGE_NAME_BYTES]; /* the first whose calls do */
 };
 
+/* An allocator inside the executable, as the client has found it. */
+struct ml_coverage_entries {
+    uint32_t functions;                      /* hooked at their entries; 0: none */
+    char refused[ML_COVERAGE_REFUSED_BYTES]; /* why not all of it is; "": nothing was refused */
+};
+
 /* Private memory as the host read it, and the heap at that moment. */
 struct ml_coverage_reading {
     bool was_read; /* false: there was no reading, and the rest is 0 */
@@ -62,6 +69,7 @@ struct ml_coverage_facts {
     uint64_t unknown_frees;
     uint64_t missed_frees;
     struct ml_coverage_past past;
+    struct ml_coverage_entries entries;
     uint64_t mapped_bytes; /* private memory whose mapper is known, beside the heap; 0: not read */
 };
 
@@ -70,6 +78,7 @@ struct ml_coverage_told {
     bool was_read; /* false: its memory never was, and both are 0 */
     uint64_t heap_bytes, private_bytes;
     uint64_t mapped_bytes;                 /* as in the facts */
+    uint32_t hooked_functions;             /* of ml_coverage_entries */
     const char *allocator;                 /* "glibc"; the name's owner is the process's coverage */
     char unseen[ML_COVERAGE_UNSEEN_BYTES]; /* "": nothing is known to go unseen */
 };

@@ -70,6 +70,9 @@ static void add_coverage(struct ml_coverage_told *sum, const struct ml_coverage_
         sum->private_bytes = one->private_bytes;
         sum->heap_bytes = one->heap_bytes;
     }
+    if (one->hooked_functions > sum->hooked_functions) {
+        sum->hooked_functions = one->hooked_functions;
+    }
     if (sum->unseen[0] == 0) {
         memcpy(sum->unseen, one->unseen, sizeof(sum->unseen));
     }

@@ -123,6 +123,7 @@ struct ml_snapshot_process {
     bool coverage_was_read; /* false: its memory never was, and both are 0 */
     uint64_t coverage_heap_bytes, coverage_private_bytes;
     uint64_t coverage_mapped_bytes;
+    uint32_t hooked_functions;  /* of its executable's own allocator, hooked at their entries */
     struct ml_string allocator; /* "glibc", ... */
     struct ml_string unseen;    /* what of its memory is known to go unseen; empty: nothing */
     struct ml_sampling_log sampling;

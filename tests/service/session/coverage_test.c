@@ -177,6 +177,28 @@ START_TEST(what_the_constructor_found_is_told_before_anything_else) {
 }
 END_TEST
 
+START_TEST(an_allocator_that_is_hooked_at_its_entries_is_seen) {
+    struct ml_coverage coverage = {.allocator = {.in_front = true, .in_program = true}};
+    struct ml_coverage_facts facts = healthy();
+    struct ml_coverage_told told;
+    facts.entries.functions = 15;
+    ml_coverage_tell(&coverage, &facts, &told);
+    ck_assert_str_eq(told.unseen, "");
+    ck_assert_uint_eq(told.hooked_functions, 15);
+    coverage.allocator = (struct ml_allocator){.owner = "libc.so.6", .entry_point = "je_malloc"};
+    ml_coverage_tell(&coverage, &facts, &told);
+    ck_assert_str_eq(told.unseen, "");
+    /* What is hooked of one allocator says nothing of another. */
+    strcpy(facts.entries.refused, "je_free: a call is among its first bytes");
+    ml_coverage_tell(&coverage, &facts, &told);
+    ck_assert_str_eq(
+        told.unseen,
+        "the executable has an allocator of its own, which memlog could not hook: je_free: a call "
+        "is among its first bytes"
+    );
+}
+END_TEST
+
 START_TEST(objects_whose_calls_go_past_memlog_are_named_before_what_they_did) {
     struct ml_coverage_facts facts = healthy();
     const struct ml_coverage_reading reading = reading_of(MIB, MIB, MIB);
@@ -247,6 +269,7 @@ int main(void) {
     tcase_add_test(cases, blocks_that_were_never_touched_are_nobodys_fault);
     tcase_add_test(cases, what_came_before_the_recording_is_said_to_be_unknown);
     tcase_add_test(cases, what_the_constructor_found_is_told_before_anything_else);
+    tcase_add_test(cases, an_allocator_that_is_hooked_at_its_entries_is_seen);
     tcase_add_test(cases, objects_whose_calls_go_past_memlog_are_named_before_what_they_did);
     tcase_add_test(cases, blocks_that_come_and_go_past_memlog_are_told_where_nothing_was_lost);
     tcase_add_test(cases, an_allocator_is_called_by_the_name_of_its_file);

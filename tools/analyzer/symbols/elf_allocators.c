@@ -17,18 +17,18 @@ enum {
 
 /* Allocators that programs are linked with, each with a function that it always has. */
 static const struct ml_elf_allocator known[] = {
-    {"jemalloc", "je_malloc"},
-    {"jemalloc", "je_mallocx"},
-    {"jemalloc", "_rjem_malloc"},
-    {"jemalloc", "_rjem_mallocx"},
-    {"jemalloc", "_rjem_je_malloc_default"},
-    {"jemalloc", "je_malloc_default"},
-    {"tcmalloc", "tc_malloc"},
-    {"mimalloc", "mi_malloc"},
-    {"mimalloc", "mi_heap_malloc"},
-    {"rpmalloc", "rpmalloc"},
-    {"snmalloc", "sn_malloc"},
-    {"Go's heap", "runtime.mallocgc"},
+    {.name = "jemalloc", .function = "je_malloc", .may_be_hooked = true},
+    {.name = "jemalloc", .function = "je_mallocx", .may_be_hooked = true},
+    {.name = "jemalloc", .function = "_rjem_malloc", .may_be_hooked = true},
+    {.name = "jemalloc", .function = "_rjem_mallocx", .may_be_hooked = true},
+    {.name = "jemalloc", .function = "_rjem_je_malloc_default", .may_be_hooked = true},
+    {.name = "jemalloc", .function = "je_malloc_default", .may_be_hooked = true},
+    {.name = "tcmalloc", .function = "tc_malloc", .may_be_hooked = true},
+    {.name = "mimalloc", .function = "mi_malloc", .may_be_hooked = true},
+    {.name = "mimalloc", .function = "mi_heap_malloc", .may_be_hooked = true},
+    {.name = "rpmalloc", .function = "rpmalloc"},
+    {.name = "snmalloc", .function = "sn_malloc"},
+    {.name = "Go's heap", .function = "runtime.mallocgc"},
 };
 
 /* A program that is linked with memlog records itself: then the names are memlog's. */
@@ -44,7 +44,8 @@ static const struct ml_elf_allocator *known_of(const char *name) {
 }
 
 /* A malloc of the file's own that is not exported: only the file calls it. */
-static const struct ml_elf_allocator own_malloc = {"an allocator of its own", "malloc"};
+static const struct ml_elf_allocator own_malloc = {
+    .name = "an allocator of its own", .function = "malloc", .may_be_hooked = true};
 
 /* In one table of symbols; *has_malloc: a malloc of its own stands there. False: memlog is linked
  * in.
@@ -189,7 +190,8 @@ void ml_elf_allocators_look(struct ml_profile *profile) {
                 allocator = allocator_of(seen, &count, process->exe_path.bytes, module->build_id);
             }
         }
-        if (allocator) {
+        /* What is hooked is seen; which of the names that are known here is not told. */
+        if (allocator && !(allocator->may_be_hooked && process->hooked_functions > 0)) {
             say(profile, process, allocator);
         }
     }

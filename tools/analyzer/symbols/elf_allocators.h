@@ -13,6 +13,7 @@
 struct ml_elf_allocator {
     const char *name;     /* "jemalloc", "Go's heap" */
     const char *function; /* that the file has */
+    bool may_be_hooked; /* the client hooks its functions at their entries, if they can be moved */
 };
 
 /* The first allocator of the file, exported or not. The file must have that build id. False: it has
