@@ -1,0 +1,4 @@
+/* An allocator by names that nobody knows. */
+#include "tests/oracle/inside.h"
+
+INSIDE_FAMILY(pool_);
