@@ -1,0 +1,200 @@
+#include "client/patch/entry_hooks.h"
+
+#include <string.h>
+
+#include "client/recording/hook_record.h"
+#include "client/recording/sampler.h"
+#include "client/state/visible.h"
+
+/* What the patched function was called with, and which it is. Every hook has these parameters. */
+#define CALLED                                                                                     \
+    uintptr_t first, uintptr_t second, uintptr_t third, uintptr_t fourth,                          \
+        const struct ml_patched *patched
+
+typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+#define CALL_NEXT() (((function *)(uintptr_t)patched->next)(first, second, third, fourth))
+
+enum {
+    CLEANUP_PHASE = 2,
+    CONTINUE_UNWIND = 8
+}; /* _UA_CLEANUP_PHASE, _URC_CONTINUE_UNWIND of the C++ ABI */
+
+/* An operator new throws, or a thread is cancelled: a hook's frame is left. */
+__attribute__((used)) static int
+left_by_throw(int version, int actions, uint64_t kind, void *thrown, void *context) {
+    (void)version;
+    (void)kind;
+    (void)thrown;
+    (void)context;
+    struct ml_thread *thread = &ml_thread;
+    if ((actions & CLEANUP_PHASE) != 0 && thread->phase == ML_PHASE_NEXT) {
+        ml_hook_calling(thread, ML_PHASE_NONE);
+        thread->hook_frame = 0;
+        ml_sampler_let(thread);
+    }
+    return CONTINUE_UNWIND;
+}
+
+/* 0x1b: a 4-byte address relative to itself. */
+#define MAY_BE_LEFT() __asm__ volatile(".cfi_personality 0x1b, left_by_throw")
+
+static inline uintptr_t argument(uint8_t which, const uintptr_t *given) {
+    return ml_likely(which < ML_ALLOCATOR_ARGUMENTS_MAX) ? given[which] : 0;
+}
+
+/* Of a text that the function copies, with its null. */
+static __attribute__((noinline)) size_t
+bytes_of_text(const struct ml_allocator_call *call, const uintptr_t *given) {
+    const char *text = (const char *)argument(call->text_argument, given);
+    const size_t most =
+        call->size_argument != ML_ALLOCATOR_NONE ? argument(call->size_argument, given) : SIZE_MAX;
+    size_t bytes = 0;
+    while (text != NULL && bytes < most && text[bytes] != 0) {
+        bytes++;
+    }
+    return bytes + 1;
+}
+
+/* SIZE_MAX where a count of elements is too large: the function fails, and nothing is recorded. */
+static inline size_t bytes_of(const struct ml_patched *patched, const uintptr_t *given) {
+    if (ml_unlikely(patched->call.text_argument != ML_ALLOCATOR_NONE)) {
+        return bytes_of_text(&patched->call, given);
+    }
+    const size_t size = argument(patched->call.size_argument, given);
+    if (ml_likely(patched->call.count_argument == ML_ALLOCATOR_NONE)) {
+        return size;
+    }
+    size_t bytes = 0;
+    return __builtin_mul_overflow(size, argument(patched->call.count_argument, given), &bytes)
+               ? SIZE_MAX
+               : bytes;
+}
+
+#define GIVEN                                                                                      \
+    { first, second, third, fourth }
+
+/* NULL: there is none. */
+static inline const void *
+made(const struct ml_patched *patched, const uintptr_t *given, uintptr_t result) {
+    if (ml_likely(patched->call.out_argument == ML_ALLOCATOR_NONE)) {
+        return (const void *)result;
+    }
+    return (int)result == 0 ? *(const void *const *)argument(patched->call.out_argument, given)
+                            : NULL;
+}
+
+/* The program's allocator may call its own functions by their entries, so every call that is passed
+ * on has the guard. */
+static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
+    MAY_BE_LEFT();
+    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+    struct ml_thread *thread = &ml_thread;
+    const uintptr_t given[] = GIVEN;
+    const size_t bytes = bytes_of(patched, given);
+    if (ml_hook_is_idle(thread)) {
+        return CALL_NEXT();
+    }
+    if (ml_sampler_passes(thread, bytes)) {
+        ml_sampler_pass(thread, entry.sp);
+        const uintptr_t passed = CALL_NEXT();
+        ml_sampler_passed(thread);
+        return passed;
+    }
+    const struct ml_hook hook = ml_hook_enter(thread, entry.sp);
+    const uintptr_t result = CALL_NEXT();
+    const void *block = hook.lane != NULL ? made(patched, given, result) : NULL;
+    if (ml_likely(block != NULL)) {
+        ml_hook_alloc(thread, &hook, &entry, block, bytes);
+    }
+    ml_hook_leave(thread, &hook);
+    return result;
+}
+
+static ML_HOT ML_HOOK uintptr_t entry_releases(CALLED) {
+    MAY_BE_LEFT();
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
+    struct ml_thread *thread = &ml_thread;
+    const uintptr_t given[] = GIVEN;
+    const void *block = (const void *)argument(patched->call.block_argument, given);
+    const bool drops = ml_sampler_filters(thread) && ml_sampler_drops(thread, block);
+    if (block == NULL || drops || ml_hook_is_idle(thread)) {
+        return CALL_NEXT();
+    }
+    const struct ml_hook hook = ml_hook_enter(thread, frame);
+    (void)ml_hook_free(thread, &hook, block, ML_OP_FREE);
+    const uintptr_t result = CALL_NEXT();
+    ml_hook_leave(thread, &hook);
+    return result;
+}
+
+/* A resized block is a free before the call and an allocation behind it. NULL for a size of 0 was a
+ * free. A block that stays as it was is one whose free is taken back. */
+static void resized(
+    struct ml_thread *thread,
+    const struct ml_hook *hook,
+    const struct ml_unwind_entry *entry,
+    enum ml_freed freed,
+    const void *old_block,
+    const void *new_block,
+    size_t bytes
+) {
+    if (hook->lane == NULL) {
+        return;
+    }
+    if (new_block != NULL) {
+        ml_hook_alloc(thread, hook, entry, new_block, bytes);
+    } else if (freed != ML_FREED_UNSAID && bytes != 0) {
+        (void)ml_hook_recording(thread);
+        ml_record_cancel(hook->lane);
+        if (freed == ML_FREED_SAMPLED) {
+            ml_sampled_set_add(&ml_process.sampled, (uintptr_t)old_block);
+        }
+    }
+}
+
+static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
+    MAY_BE_LEFT();
+    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+    struct ml_thread *thread = &ml_thread;
+    const uintptr_t given[] = GIVEN;
+    const void *block = (const void *)argument(patched->call.block_argument, given);
+    const size_t bytes = bytes_of(patched, given);
+    const bool in_place = patched->call.act == ML_ALLOCATOR_RESIZE_IN_PLACE;
+    enum ml_freed freed = ML_FREED_UNSAID;
+    if (ml_hook_is_idle(thread)) {
+        return CALL_NEXT();
+    }
+    const struct ml_hook hook = ml_hook_enter(thread, entry.sp);
+    if (block != NULL) {
+        freed = ml_hook_free(thread, &hook, block, ML_OP_RESIZE);
+    }
+    const uintptr_t result = CALL_NEXT();
+    /* In place the answer is the size that the block has now. */
+    const void *new_block = !in_place ? (const void *)result : result >= bytes ? block : NULL;
+    if (new_block != NULL || !patched->call.is_released_on_failure) {
+        resized(thread, &hook, &entry, freed, block, new_block, bytes);
+    }
+    ml_hook_leave(thread, &hook);
+    return result;
+}
+
+static const void *hook_for(const struct ml_allocator_call *call) {
+    switch ((enum ml_allocator_act)call->act) {
+    case ML_ALLOCATOR_ALLOCATE:
+        return (const void *)(uintptr_t)entry_allocates;
+    case ML_ALLOCATOR_RELEASE:
+        return (const void *)(uintptr_t)entry_releases;
+    default:
+        return (const void *)(uintptr_t)entry_resizes;
+    }
+}
+
+/* mov $patched, %r8; jmp *0(%rip); the hook's address. */
+void ml_patched_stub(const struct ml_patched *patched, uint8_t out_code[ML_PATCHED_STUB_BYTES]) {
+    static const uint8_t code[ML_PATCHED_STUB_BYTES] = {[0] = 0x49, 0xb8, [10] = 0xff, 0x25};
+    enum { PATCHED_AT = 2, HOOK_AT = 16 };
+    const void *hook = hook_for(&patched->call);
+    memcpy(out_code, code, sizeof(code));
+    memcpy(out_code + PATCHED_AT, &patched, sizeof(patched));
+    memcpy(out_code + HOOK_AT, &hook, sizeof(hook));
+}

@@ -1,0 +1,29 @@
+/* What a patched entry of an allocator leads to. Room: client (private). Context: any thread, at
+ * any time, as the hooks of client/hooks/alloc.c.
+ *
+ * One rule: the caller gets the answer of the function itself, which goes on behind its first
+ * instructions (`next`); hooks only observe.
+ *
+ * A call of the function comes here by two jumps: its arguments and its return address are where
+ * the caller put them. Allocators' functions have four arguments of a register each at most
+ * (base/entry/allocator_call.h), so the fifth register carries which function it is. */
+#ifndef MEMLOG_CLIENT_PATCH_ENTRY_HOOKS_H
+#define MEMLOG_CLIENT_PATCH_ENTRY_HOOKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/entry/allocator_call.h"
+
+/* One patched function. Set before its entry is. */
+struct ml_patched {
+    const void *next; /* its first instructions, and a jump behind them */
+    struct ml_allocator_call call;
+};
+
+enum { ML_PATCHED_STUB_BYTES = 24 };
+
+/* The code that a patched entry jumps to: it calls the hook for that kind of function. */
+void ml_patched_stub(const struct ml_patched *patched, uint8_t out_code[ML_PATCHED_STUB_BYTES]);
+
+#endif

@@ -1,0 +1,134 @@
+#include "client/patch/family.h"
+
+#include <string.h>
+
+#include "base/entry/elf_functions.h"
+#include "client/symbols/symbols.h"
+
+/* An executable has an allocator by libc's names only if it has all of these. One that defines a
+ * few of them passes calls on, or uses them for itself. */
+enum { BASICS = 4, BASIC_BYTES = 8 };
+static const char basics[BASICS][BASIC_BYTES] = {"malloc", "free", "calloc", "realloc"};
+
+static uint32_t basic_of(const char *name) {
+    for (uint32_t i = 0; i < BASICS; i++) {
+        if (strcmp(name, basics[i]) == 0) {
+            return 1U << i;
+        }
+    }
+    return 0;
+}
+
+static struct ml_allocator_family *family_at(struct ml_families *families, uint8_t number) {
+    while (families->families[number].joined != number) {
+        number = families->families[number].joined;
+    }
+    return &families->families[number];
+}
+
+struct ml_allocator_family *
+ml_family_of(struct ml_families *families, const struct ml_candidate *function) {
+    return family_at(families, function->family);
+}
+
+bool ml_family_takes(struct ml_families *families, const struct ml_candidate *function) {
+    return ml_family_of(families, function)->is_wanted && function->refusal == ML_ENTRY_PLANNED;
+}
+
+static void join(struct ml_allocator_family *into, struct ml_allocator_family *other) {
+    if (into != other) {
+        into->acts |= other->acts;
+        into->basic |= other->basic;
+        into->is_prefixed = into->is_prefixed || other->is_prefixed;
+        other->joined = into->joined;
+    }
+}
+
+/* Two names of one address are one function. */
+static const struct ml_candidate *
+function_at(const struct ml_families *families, uintptr_t address) {
+    for (uint32_t i = 0; i < families->count; i++) {
+        if (families->functions[i].address == address) {
+            return &families->functions[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether the name's calls come to memlog already, as the loader has bound them. */
+static bool is_served(const struct ml_families *families, const char *name) {
+    return families->is_library && ml_symbol_first(name).is_ours;
+}
+
+static bool add(void *context, const struct ml_elf_function *function) {
+    struct ml_families *families = context;
+    struct ml_allocator_function as;
+    if (function->is_indirect ||
+        !ml_allocator_function_of(function->name, function->name_bytes, &families->given, &as) ||
+        is_served(families, function->name)) {
+        return true;
+    }
+    struct ml_allocator_family *family = family_at(families, as.family);
+    family->acts |= 1U << as.call.act;
+    family->basic |= basic_of(function->name);
+    family->is_prefixed = family->is_prefixed || as.family != 0;
+    const uintptr_t address = families->object->base + function->address;
+    const struct ml_candidate *same = function_at(families, address);
+    if (same != NULL) {
+        join(family_at(families, same->family), family);
+    } else if (families->count == ML_FAMILY_FUNCTIONS_MAX) {
+        families->has_too_many = true;
+    } else {
+        families->functions[families->count++] = (struct ml_candidate
+        ){.name = function->name,
+          .address = address,
+          .size_bytes = function->size,
+          .family = as.family,
+          .call = as.call,
+          .refusal = ML_ENTRY_NOT_READABLE};
+    }
+    return true;
+}
+
+/* Whether blocks are seen as they come and as they go. A library's malloc and free are hooked by
+ * their names. */
+static bool is_whole(const struct ml_families *families, const struct ml_allocator_family *family) {
+    const uint32_t both = 1U << ML_ALLOCATOR_ALLOCATE | 1U << ML_ALLOCATOR_RELEASE;
+    const bool has_basics = family->basic == (1U << BASICS) - 1;
+    return (family->acts & both) == both &&
+           (families->is_library || family->is_prefixed || has_basics);
+}
+
+bool ml_families_find(struct ml_families *families) {
+    const struct ml_object_file *object = families->object;
+    bool any = false;
+    for (uint32_t i = 0; i < ML_FAMILIES; i++) {
+        families->families[i] = (struct ml_allocator_family){.joined = (uint8_t)i};
+    }
+    families->count = 0;
+    families->has_too_many = false;
+    (void)ml_elf_functions_each(object->file, object->file_bytes, add, families);
+    for (uint32_t i = 0; i < ML_FAMILIES && !families->has_too_many; i++) {
+        struct ml_allocator_family *family = &families->families[i];
+        family->is_wanted = family->joined == i && is_whole(families, family);
+        any = any || family->is_wanted;
+    }
+    return any;
+}
+
+static bool check(void *context, const struct ml_elf_function *function) {
+    struct ml_families *families = context;
+    const uintptr_t address = families->object->base + function->address;
+    for (uint32_t i = 0; i < families->count; i++) {
+        struct ml_candidate *one = &families->functions[i];
+        if (one->refusal == ML_ENTRY_PLANNED && ml_entry_plan_covers(&one->plan, address)) {
+            one->refusal = ML_ENTRY_SHORT;
+        }
+    }
+    return true;
+}
+
+void ml_families_check_neighbours(struct ml_families *families) {
+    const struct ml_object_file *object = families->object;
+    (void)ml_elf_functions_each(object->file, object->file_bytes, check, families);
+}
