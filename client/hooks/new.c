@@ -192,6 +192,16 @@ void ml_next_resolve_new(void) {
     }
 }
 
+void ml_next_follow_new(void *(*now)(void *function)) {
+    for (int form = 0; form < FORMS_COUNT; form++) {
+        void *next = now(next_form[form]);
+        if (next != next_form[form]) {
+            target_form[form] = target_form[form] == next_form[form] ? next : target_form[form];
+            next_form[form] = next;
+        }
+    }
+}
+
 /* Bit per form: undefined at the start. */
 static _Atomic uint32_t late_forms;
 

@@ -99,3 +99,13 @@ void ml_next_resolve(void) {
     ml_symbol_next_function(&ml_next.free_sized, "free_sized");
     ml_symbol_next_function(&ml_next.free_aligned_sized, "free_aligned_sized");
 }
+
+void ml_next_follow(void *(*now)(void *function)) {
+    uint8_t *const all = (uint8_t *)&ml_next;
+    for (size_t at = 0; at < sizeof(ml_next); at += sizeof(void *)) {
+        void *function = NULL;
+        memcpy(&function, all + at, sizeof(function));
+        function = now(function);
+        memcpy(all + at, &function, sizeof(function));
+    }
+}

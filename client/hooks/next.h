@@ -37,6 +37,10 @@ void ml_next_resolve(void);
 /* The same for operator new and delete; new.c. */
 void ml_next_resolve_new(void);
 
+/* Functions may have come to be called in another way: replace each by what `now` says of it. */
+void ml_next_follow(void *(*now)(void *function));
+void ml_next_follow_new(void *(*now)(void *function));
+
 /* A library is about to be unloaded, or has been. Operators found in a library that was opened
  * after the start are looked up again at their next call. */
 void ml_next_forget_late_new(void);

@@ -7,13 +7,27 @@
 
 #include "client/hooks/next.h"
 #include "client/memlog.h"
+#include "client/patch/patch.h"
 #include "client/recording/lifecycle.h"
+#include "client/recording/past.h"
 #include "client/startup/aside.h"
 #include "client/startup/exec_preload.h"
 #include "client/startup/libc.h"
 #include "client/state/process.h"
 #include "client/state/visible.h"
 #include "client/symbols/symbols.h"
+
+/* Of an allocator inside the executable, and of what others have beside libc's functions. */
+static void hook_entries(void) {
+    const struct ml_control_page *control = ml_process.control;
+    struct ml_patch_report report;
+    if (control->hooks_entries != 0) {
+        ml_patch_all(control->allocators, &report);
+        ml_next_follow(ml_patch_unhooked);
+        ml_next_follow_new(ml_patch_unhooked);
+        ml_past_entries(report.functions, report.refused);
+    }
+}
 
 __attribute__((constructor)) static void begin(int count, char **arguments, char **environment) {
     (void)count;
@@ -27,8 +41,8 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
     ml_libc_resolve();
     /* The user who starts a setuid program chooses its environment, and must not become its
      * host. */
-    if (socket_path != NULL && getauxval(AT_SECURE) == 0) {
-        (void)memlog_start(socket_path);
+    if (socket_path != NULL && getauxval(AT_SECURE) == 0 && memlog_start(socket_path) == 0) {
+        hook_entries();
     }
     ml_symbols_keep(false);
 }

@@ -80,9 +80,11 @@ static void hint_at_own_memory(struct ml_findings *findings, const char *name) {
         {"node", "memlog sees its C++ side; JavaScript objects live in V8's own heap"},
         {"java", "memlog sees the JVM's C heap; Java objects live in its own"},
         {"ruby", "objects live in its own heap pages; their contents are malloc's"},
-        {"chrom", "its own allocator is inside the executable and is not seen"},
-        {"firefox", "its own allocator is inside the executable and is not seen"},
-        {"rustc", "its own allocator is inside the executable and is not seen"},
+        {"chrom",
+         "its own allocator, inside the executable, is recorded; V8's heap is memory it maps"},
+        {"firefox",
+         "its own allocator, inside the executable, is recorded; JavaScript's is mapped"},
+        {"rustc", "its own allocator, inside the executable, is recorded"},
         {"go", "Go programs have a heap of their own, which is not malloc's"},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -113,8 +115,9 @@ static void try_program(struct ml_findings *findings, char *const *argv) {
             findings,
             ML_DOCTOR_NOTE,
             "allocator",
-            "what it asks of malloc is recorded: doctor does not look for an allocator inside it, "
-            "which would go past memlog; a run's report says NOT COVERED then"
+            "what it asks of malloc is recorded: doctor does not try whether an allocator inside "
+            "it "
+            "can be hooked; a run's report says NOT COVERED where one goes past memlog"
         );
         return;
     case ML_ATTEMPT_UNKNOWN:

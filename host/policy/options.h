@@ -63,10 +63,12 @@ struct ml_options {
     enum ml_overrun overrun;
     enum ml_sandbox sandbox;
     enum ml_whole_mode whole;
-    uint32_t whole_interval_ms;    /* how often it is looked whether a process holds most */
-    uint64_t buffer_bytes;         /* staging of a thread; 0: the default */
-    uint32_t staging_slots;        /* the same in slots of 4 KiB */
-    uint32_t unwind_check;         /* 0: none */
+    uint32_t whole_interval_ms; /* how often it is looked whether a process holds most */
+    uint64_t buffer_bytes;      /* staging of a thread; 0: the default */
+    uint32_t staging_slots;     /* the same in slots of 4 KiB */
+    uint32_t unwind_check;      /* 0: none */
+    bool leaves_executables;    /* allocators inside executables are not hooked */
+    char allocators[ML_CONTROL_ALLOCATORS_BYTES]; /* further ones: NAME=PREFIX,... */
     uint64_t service_memory_bytes; /* bound of memlog-service's tables; 0: a part of the memory */
     uint64_t client_memory_bytes;  /* bound of one process's part of them; 0: nine tenths */
     uint32_t keep_processes;       /* ended processes whose profiles are not folded */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/entry/allocator_family.h"
 #include "base/input_file.h"
 #include "base/size.h"
 #include "base/upload_size.h"
@@ -36,6 +37,40 @@ const char *const ml_sandbox_names[ML_SANDBOX_COUNT + 1] = {"auto", "strict", "n
 const char *const ml_whole_mode_names[ML_WHOLE_MODE_COUNT + 1] = {"run", "stop", "off"};
 const char *const ml_upload_names[] = {"plain", "none", "all", NULL};
 static const char *const overrun_names[] = {"block", "sample", NULL};
+
+/* One NAME=PREFIX behind the others, or "off". */
+static bool read_allocator(void *to, const char *value, struct ml_error_message *why) {
+    struct ml_options *options = to;
+    struct ml_allocator_families families;
+    if (strcmp(value, "off") == 0) {
+        options->leaves_executables = true;
+        return true;
+    }
+    const size_t used = strlen(options->allocators);
+    const int count = snprintf(
+        options->allocators + used,
+        sizeof(options->allocators) - used,
+        "%s%s",
+        used > 0 ? "," : "",
+        value
+    );
+    if (count < 0 || (size_t)count >= sizeof(options->allocators) - used) {
+        ml_error_set(why, "these are more allocators than memlog takes");
+        return false;
+    }
+    const enum ml_allocator_list_refusal refusal =
+        ml_allocator_families_read(options->allocators, strlen(options->allocators), &families);
+    if (refusal != ML_ALLOCATOR_LIST_READ) {
+        ml_error_set(
+            why,
+            "--allocator=%.64s: %s (NAME=PREFIX is wanted, such as pool=pool_)",
+            value,
+            ml_allocator_list_refusal_text(refusal)
+        );
+        return false;
+    }
+    return true;
+}
 
 static bool read_role(void *to, const char *value, struct ml_error_message *why) {
     const struct ml_options *options = to;
@@ -195,6 +230,13 @@ static const struct ml_option options[] = {
     ML_ROW_STACK_MODE(struct ml_options, stack_mode),
     ML_ROW_SAMPLING(struct ml_options, sampling),
     ML_ROW_SAMPLING_RATE(struct ml_options, sampling_bytes),
+    {.name = "--allocator",
+     ML_READ_BY(read_allocator),
+     .value = "NAME=PREFIX",
+     .wants = "NAME=PREFIX, or off,",
+     .help = "an executable's own allocator whose functions begin with PREFIX (pool_malloc, "
+             "pool_free, ...) is recorded, too; those of jemalloc, tcmalloc, mimalloc, Chromium "
+             "and Firefox are known. off: executables are left as they are. Repeatable"},
     {.name = "--unwind-check",
      ML_COUNT_TO(struct ml_options, unwind_check),
      .least = 1,

@@ -1,6 +1,7 @@
 #include "host/engine/members/recorder.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "host/engine/members/targets.h"
@@ -10,7 +11,7 @@ struct ml_control_page ml_member_control_page(
 ) {
     const struct ml_options *options = engine->options;
     const bool has_own = member->sampling_bytes != 0;
-    return (struct ml_control_page){
+    struct ml_control_page page = {
         .fork_enabled = ml_targets_want_forked(engine) ? 1 : 0,
         .enabled = enabled ? 1 : 0,
         .sampling_bytes = has_own ? member->sampling_bytes : options->sampling_bytes,
@@ -21,7 +22,10 @@ struct ml_control_page ml_member_control_page(
         .clock = (uint32_t)engine->clock,
         .fork_pipe_bytes = engine->fork_pipe_bytes,
         .profile = member->profile,
+        .hooks_entries = options->leaves_executables ? 0 : 1,
     };
+    memcpy(page.allocators, options->allocators, sizeof(page.allocators));
+    return page;
 }
 
 void ml_engine_tell_pipes(struct ml_engine *engine) {

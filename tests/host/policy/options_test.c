@@ -90,7 +90,7 @@ START_TEST(reads_every_option_of_the_main_job) {
               "--memlog-buffer-bytes=16K --keep-processes=7 --service-memory=64M "
               "--client-memory=8M "
               "--memlog-role=gpu=^x --only=a "
-              "--never=b --unwind-check=100 "
+              "--never=b --unwind-check=100 --allocator=pool=pool_ --allocator=a=b_ "
               "--end-with-root --output=dir --dump-interval=10 --dump-signal=USR2 --no-page "
               "--sandbox=strict --whole=off --whole-interval=7 -q -- prog -q"),
         ML_OK
@@ -107,6 +107,8 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert_uint_eq(ml_patterns_count(options.only), 1);
     ck_assert_uint_eq(ml_patterns_count(options.never), 1);
     ck_assert_uint_eq(options.unwind_check, 100);
+    ck_assert_str_eq(options.allocators, "pool=pool_,a=b_");
+    ck_assert(!options.leaves_executables);
     ck_assert(options.end_with_root);
     ck_assert_str_eq(options.output, "dir");
     ck_assert_uint_eq(options.dump_interval_s, 10);
@@ -117,6 +119,13 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert(options.quiet);
     ck_assert_str_eq(options.program[0], "prog");
     ck_assert_str_eq(options.program[1], "-q");
+}
+END_TEST
+
+START_TEST(executables_may_be_left_as_they_are) {
+    ck_assert_int_eq(parse("--allocator=off prog"), ML_OK);
+    ck_assert(options.leaves_executables);
+    ck_assert_str_eq(options.allocators, "");
 }
 END_TEST
 
@@ -197,6 +206,10 @@ static const struct {
     {"--only=[ prog", "--only=[: '[' is no regular expression"},
     {"--never=[ prog", "--never=[: '[' is no regular expression"},
     {"--unwind-check=0 prog", "--unwind-check=0: a whole number"},
+    {"--allocator=pool prog", "NAME=PREFIX is wanted, such as pool=pool_"},
+    {"--allocator=pool= prog", "--allocator=pool=: "},
+    {"--allocator=a=x_ --allocator=a=y_ prog", "--allocator=a=y_: "},
+    {"--allocator=pool=! prog", "--allocator=pool=!: "},
     {"--sandbox=stict prog", "did you mean 'strict'?"},
     {"--sandbox=xxxxxxxxx prog", "--sandbox=xxxxxxxxx"},
     {"--dump-signal=USR3 prog", "--dump-signal=USR3"},
@@ -275,6 +288,7 @@ int main(void) {
     tcase_add_test(tcase, a_sampling_rate_implies_sampling_and_sampling_alone_is_at_4096);
     tcase_add_test(tcase, sampling_on_overrun_comes_with_room_for_what_it_does_not_wait_for);
     tcase_add_test(tcase, reads_every_option_of_the_main_job);
+    tcase_add_test(tcase, executables_may_be_left_as_they_are);
     tcase_add_test(tcase, values_may_follow_as_the_next_argument);
     tcase_add_test(tcase, a_peak_step_is_a_share_or_a_size);
     tcase_add_test(tcase, buffer_sizes_are_rounded_up_to_slots);

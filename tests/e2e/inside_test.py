@@ -1,0 +1,80 @@
+"""Programs that bring their allocator inside their executable, or call functions that only it has: hooked at the functions' entries,
+and exact by the programs' own books (tests/oracle/inside.c)."""
+# runner: no second chance
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+import harness
+import truth
+
+ORACLE = harness.PROGRAMS / "oracle"
+SAMPLED = "--memlog-sampling-rate=16K"
+
+
+class Inside(harness.Case):
+    def hold(self, name, options=()):
+        """Run it under memlog and demand what its books say; returns the report."""
+        for old in self.truth_folder.iterdir():
+            old.unlink()
+        run = self.memlog(ORACLE / name, "fork", options=("-q", "--no-page", *options))
+        self.assertEqual(run.code, 0, run.err)
+        report = self.exit_report(run)
+        written = truth.load(self.truth_folder)
+        self.assertEqual(len(written), 2)
+        # What an allocator that is linked in allocates before main is its own.
+        problems = [one for one in truth.compare(report, written) if "<_GLOBAL__sub_I_" not in one]
+        self.assertFalse(problems, f"{len(problems)} differences:\n" + "\n".join(problems[:40]))
+        return report
+
+    def parent(self, report):
+        return next(entry for entry in report["processes"] if entry["exit_code"] == 0)
+
+    def assert_seen(self, report):
+        for entry in report["processes"]:
+            self.assertEqual(entry["coverage"]["unseen"], "", entry["command_line"])
+        self.assertTrue(report["dump"]["complete"], report["dump"])
+        self.assertTrue(report["dump"]["covered"], report["dump"])
+
+    def test_an_allocator_by_libcs_names(self):
+        report = self.hold("inside_own")
+        self.assert_seen(report)
+        self.assertEqual(self.parent(report)["coverage"]["allocator"], "inside the executable")
+
+    def test_jemalloc_with_calls_of_its_own(self):
+        self.assert_seen(self.hold("inside_jemalloc"))
+
+    def test_tcmalloc_by_its_prefix(self):
+        self.assert_seen(self.hold("inside_tcmalloc"))
+
+    def test_a_family_that_people_name(self):
+        self.assert_seen(self.hold("inside_pool", options=("--allocator=pool=pool_",)))
+
+    def test_without_its_name_nobody_knows_it(self):
+        run = self.memlog(ORACLE / "inside_pool", options=("-q", "--no-page"))
+        report = self.exit_report(run)
+        self.assertNotIn("pool_malloc", str(self.parent(report)["stacks"]))
+
+    def test_one_that_cannot_be_moved_is_left_alone_and_named(self):
+        run = self.memlog(ORACLE / "inside_refused", "fork", options=("-q", "--no-page", "--allocator=pool=pool_"))
+        self.assertEqual((run.code, run.out), (0, b""), run.err)
+        report = self.exit_report(run)
+        self.assertIn("could not hook: pool_free: an instruction at its entry", self.parent(report)["coverage"]["unseen"])
+        self.assertFalse(report["dump"]["covered"])
+
+    def test_executables_are_left_as_they_are_where_that_is_asked(self):
+        run = self.memlog(ORACLE / "inside_own", options=("-q", "--no-page", "--allocator=off"))
+        report = self.exit_report(run)
+        self.assertIn("own malloc is called instead of memlog's", self.parent(report)["coverage"]["unseen"])
+
+    def test_a_sample_of_it_is_fair(self):
+        exact = self.parent(self.hold("inside_own"))["total_bytes"]
+        run = self.memlog(ORACLE / "inside_own", options=("-q", "--no-page", SAMPLED))
+        sampled = self.parent(self.exit_report(run))["total_bytes"]
+        self.assertAlmostEqual(sampled / exact, 1, delta=0.2)
+
+
+if __name__ == "__main__":
+    unittest.main()
