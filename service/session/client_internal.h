@@ -52,11 +52,13 @@ struct ml_client {
     uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
     struct ml_coverage coverage;
-    uint64_t read_ticks;               /* of the latest reading; 0: none yet */
-    struct ml_host_view *view;         /* the latest; NULL: none yet */
-    struct ml_host_view *largest_view; /* the one with most private memory */
-    struct ml_host_view *dumped_view;  /* that of its last dump; before that, the first */
-    bool views_are_returned;           /* their room is the heap's already; they are freed soon */
+    uint64_t read_ticks;                 /* of the latest reading; 0: none yet */
+    struct ml_host_view *view;           /* the latest; NULL: none yet */
+    struct ml_host_view *largest_view;   /* the one with most private memory */
+    struct ml_host_view *dumped_view;    /* that of its last dump; before that, the first */
+    struct ml_host_view *tree_view;      /* of when all together were largest; NULL: none */
+    struct ml_host_view *next_tree_view; /* of a reading not known to be larger; NULL: none */
+    bool views_are_returned;             /* their room is the heap's already; they are freed soon */
     char trouble[ML_TROUBLE_MAX_BYTES];
 
     enum ml_client_phase phase;
@@ -134,6 +136,16 @@ void ml_client_apply_mapping(
 
 /* An END or REAPED record is queued. */
 void ml_client_turn_queued(struct ml_client *client, uint64_t ticks);
+
+/* Let go of one of its views and its room; *view is NULL then. */
+void ml_client_drop_view(struct ml_client *client, struct ml_host_view **view);
+
+/* Where the client keeps a view that belongs to a reading of all processes, by its number. NULL: it
+ * belongs to none. On the session's thread, as the next one. */
+struct ml_host_view **ml_client_tree_place(struct ml_client *client, uint32_t reading);
+
+/* Drop its views of such readings, for want of room or because it stands for several. */
+void ml_client_forget_tree(struct ml_client *client);
 
 /* Forget what is queued. */
 void ml_client_drop_queue(struct ml_client *client);

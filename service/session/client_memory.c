@@ -119,7 +119,7 @@ static uint64_t bytes_of(const struct ml_host_view *view) {
     return view != NULL ? view->bytes : 0;
 }
 
-static void drop(struct ml_client *client, struct ml_host_view **view) {
+void ml_client_drop_view(struct ml_client *client, struct ml_host_view **view) {
     if (*view != NULL) {
         if (!client->views_are_returned) {
             ml_budget_count_out(&client->budget, (*view)->bytes);
@@ -131,7 +131,7 @@ static void drop(struct ml_client *client, struct ml_host_view **view) {
 
 /* What finds no room is not kept: the heap's own figures are worth more. */
 static void keep(struct ml_client *client, struct ml_host_view *view, struct ml_host_view **at) {
-    drop(client, at);
+    ml_client_drop_view(client, at);
     if (ml_budget_count_in(&client->budget, view->bytes)) {
         *at = ml_host_view_keep(view);
     }
@@ -144,8 +144,9 @@ static bool is_larger(const struct ml_host_view *view, const struct ml_host_view
 }
 
 bool ml_client_return_views(struct ml_client *client) {
-    const uint64_t bytes =
-        bytes_of(client->view) + bytes_of(client->largest_view) + bytes_of(client->dumped_view);
+    const uint64_t bytes = bytes_of(client->view) + bytes_of(client->largest_view) +
+                           bytes_of(client->dumped_view) + bytes_of(client->tree_view) +
+                           bytes_of(client->next_tree_view);
     if (bytes == 0 || client->views_are_returned) {
         return false;
     }
@@ -169,13 +170,23 @@ void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
     if (is_larger(take_view, client->largest_view)) {
         keep(client, take_view, &client->largest_view);
     }
-    struct ml_host_view *brief =
-        client->view == NULL || client->largest_view == NULL ? ml_host_view_brief(take_view) : NULL;
+    struct ml_host_view **of_tree =
+        ml_client_tree_place(client, take_view->message->view.tree_reading);
+    if (of_tree != NULL) {
+        keep(client, take_view, of_tree);
+    }
+    struct ml_host_view *brief = client->view == NULL || client->largest_view == NULL ||
+                                         (of_tree != NULL && *of_tree == NULL)
+                                     ? ml_host_view_brief(take_view)
+                                     : NULL;
     if (brief != NULL && client->view == NULL) {
         keep(client, brief, &client->view);
     }
     if (brief != NULL && client->largest_view == NULL) {
         keep(client, brief, &client->largest_view);
+    }
+    if (brief != NULL && of_tree != NULL && *of_tree == NULL) {
+        keep(client, brief, of_tree);
     }
     ml_host_view_free(brief);
     ml_host_view_free(take_view);
@@ -187,8 +198,9 @@ void ml_client_note_dumped(struct ml_client *client, struct ml_host_view *view) 
 }
 
 void ml_client_show_nothing(struct ml_client *client) {
-    drop(client, &client->view);
-    drop(client, &client->largest_view);
-    drop(client, &client->dumped_view);
+    ml_client_drop_view(client, &client->view);
+    ml_client_drop_view(client, &client->largest_view);
+    ml_client_drop_view(client, &client->dumped_view);
+    ml_client_forget_tree(client);
     client->views_are_returned = false;
 }

@@ -280,6 +280,10 @@ static uint64_t life_of(const struct ml_client *client) {
 static int by_life(const void *a, const void *b) {
     const struct ml_client *const one = *(struct ml_client *const *)a;
     const struct ml_client *const other = *(struct ml_client *const *)b;
+    const bool is_of_peak = one->tree_view != NULL || one->next_tree_view != NULL;
+    if (is_of_peak != (other->tree_view != NULL || other->next_tree_view != NULL)) {
+        return is_of_peak ? 1 : -1; /* those of the tree's peak stay longest */
+    }
     const uint64_t life = life_of(one);
     const uint64_t other_life = life_of(other);
     if (life != other_life) {

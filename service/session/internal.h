@@ -38,6 +38,13 @@ struct ml_guard {
     uint32_t dropped_count; /* ... and that lost their live blocks to it */
 };
 
+/* Readings of all processes, because together they had more private memory than ever. */
+struct ml_tree_views {
+    uint32_t reading; /* whose views are the clients' `tree_view`; 0: none yet */
+    uint32_t next;    /* whose are their `next_tree_view`; 0: none */
+    uint32_t dropped; /* of the first, views that had to go for want of room */
+};
+
 struct ml_session {
     uint64_t patience_ticks; /* ml_session_patience */
     struct ml_workers *workers;
@@ -52,6 +59,7 @@ struct ml_session {
      * Relaxed: a sum. */
     _Atomic uint64_t stuck_bytes;
     struct ml_tree tree;
+    struct ml_tree_views tree_views;
     struct ml_timestamp start;
     struct ml_client *first, *last;
     struct ml_client *first_active;
@@ -105,6 +113,10 @@ void ml_session_give_back(struct ml_session *session, bool finished);
  * longer is applied. */
 void ml_session_hold(struct ml_session *session);
 void ml_session_release(struct ml_session *session);
+
+/* Before a snapshot: a later reading of all processes that has more by now takes the place of the
+ * one before. */
+void ml_session_settle_tree_views(struct ml_session *session);
 
 /* Apply the ended clients to their last event, in any order. */
 void ml_session_flush_ended(struct ml_session *session);

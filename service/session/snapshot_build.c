@@ -38,10 +38,12 @@ static void free_process(struct ml_snapshot_process *process) {
     free(process->nodes);
     free(process->cells);
     free(process->holdings);
+    free(process->tree_holdings);
     free_text(&process->allocator);
     free_text(&process->unseen);
     ml_host_view_free(process->view);
     ml_host_view_free(process->earlier_view);
+    ml_host_view_free(process->tree_view);
     for (uint32_t i = 0; i < process->series_count; i++) {
         free(process->series[i].points);
     }
@@ -108,6 +110,7 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
         ml_host_view_keep(client->phase == ML_CLIENT_RUNNING ? client->view : client->largest_view);
     process->earlier_view =
         client->phase == ML_CLIENT_RUNNING ? ml_host_view_keep(client->dumped_view) : NULL;
+    process->tree_view = ml_host_view_keep(client->tree_view);
     process->start = setup->start;
     if (client->phase != ML_CLIENT_RUNNING) {
         process->state = client->end.state;
@@ -193,6 +196,7 @@ enum ml_status ml_session_begin_snapshot(
     struct ml_snapshot **out_snapshot
 ) {
     ml_session_flush_ended(session);
+    ml_session_settle_tree_views(session);
     ml_session_fold(session, true);
     struct ml_snapshot *snapshot = calloc(1, sizeof(*snapshot));
     if (snapshot == NULL) {
@@ -205,6 +209,7 @@ enum ml_status ml_session_begin_snapshot(
         .left_bytes = left.bytes,
         .left_blocks = left.blocks,
         .tree_peak_ticks = session->tree.peak_ticks,
+        .tree_views_dropped = session->tree_views.dropped,
         .complete = true,
     };
     if (!begin(session, ids, ids_count, snapshot)) {

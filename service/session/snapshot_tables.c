@@ -160,8 +160,9 @@ static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *ou
     const struct ml_cells *cells = &copying->client->tracker.cells;
     const struct ml_snapshot_process *process = copying->process;
     const bool has_cells = copying->content != MEMLOG_SERVICE_DUMP_CONTENT_SERIES;
+    const uint32_t holdings_end = cells->count + process->holdings_count;
     const uint32_t wanted =
-        has_cells ? cells->count + process->holdings_count : process->series_count;
+        has_cells ? holdings_end + process->tree_holdings_count : process->series_count;
     uint8_t *needed = ml_snapshot_array((size_t)end / 8 + 1, 1);
     *out_count = 0;
     if (needed == NULL) {
@@ -170,7 +171,8 @@ static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *ou
     for (uint32_t i = 0; i < wanted; i++) {
         uint32_t id = !has_cells         ? process->series[i].node
                       : i < cells->count ? node_of(&cells->cells[i])
-                                         : process->holdings[i - cells->count].node;
+                      : i < holdings_end ? process->holdings[i - cells->count].node
+                                         : process->tree_holdings[i - holdings_end].node;
         while (id != 0 && !is_needed(needed, id)) {
             needed[id / 8] |= (uint8_t)(1U << id % 8);
             (*out_count)++;
@@ -183,20 +185,26 @@ static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *ou
 }
 
 /* A holding is of a moment before, so its node and its name have been defined, or never will be. */
-static bool copy_holdings(struct copying *copying, uint32_t nodes_end) {
-    struct ml_snapshot_process *process = copying->process;
-    const struct ml_holdings *holdings = process->view != NULL ? &process->view->holdings : NULL;
-    if (holdings == NULL || copying->content == MEMLOG_SERVICE_DUMP_CONTENT_SERIES) {
+static bool copy_holdings(
+    struct copying *copying,
+    uint32_t nodes_end,
+    const struct ml_host_view *view,
+    struct ml_snapshot_holding **out_holdings,
+    uint32_t *out_count
+) {
+    if (view == NULL || copying->content == MEMLOG_SERVICE_DUMP_CONTENT_SERIES) {
         return true;
     }
-    process->holdings = ml_snapshot_array(holdings->count, sizeof(*process->holdings));
-    if (process->holdings == NULL) {
+    const struct ml_holdings *holdings = &view->holdings;
+    struct ml_snapshot_holding *copies = ml_snapshot_array(holdings->count, sizeof(*copies));
+    if (copies == NULL) {
         return false;
     }
-    process->holdings_count = holdings->count;
+    *out_holdings = copies;
+    *out_count = holdings->count;
     for (uint32_t i = 0; i < holdings->count; i++) {
         const struct ml_holding *holding = &holdings->items[i];
-        process->holdings[i] = (struct ml_snapshot_holding
+        copies[i] = (struct ml_snapshot_holding
         ){.region = holding->region,
           .kind = holding->kind,
           .node = holding->node < nodes_end ? holding->node : 0,
@@ -209,11 +217,26 @@ static bool copy_holdings(struct copying *copying, uint32_t nodes_end) {
     return true;
 }
 
+static bool copy_all_holdings(struct copying *copying, uint32_t nodes_end) {
+    struct ml_snapshot_process *process = copying->process;
+    const struct ml_host_view *tree = process->tree_view;
+    return copy_holdings(
+               copying, nodes_end, process->view, &process->holdings, &process->holdings_count
+           ) &&
+           copy_holdings(
+               copying,
+               nodes_end,
+               tree != process->view ? tree : NULL,
+               &process->tree_holdings,
+               &process->tree_holdings_count
+           );
+}
+
 static bool copy_nodes(struct copying *copying) {
     struct ml_snapshot_process *process = copying->process;
     uint32_t count = 0;
     const uint32_t end = ids_end(copying);
-    if (!copy_holdings(copying, end)) {
+    if (!copy_all_holdings(copying, end)) {
         return false;
     }
     uint8_t *needed = needed_nodes(copying, end, &count);
@@ -252,15 +275,18 @@ copy_errors(const struct ml_tracker *tracker, uint32_t index, struct ml_snapshot
     copy->tree_peak_blocks_error = ml_variance_error(tree.blocks);
 }
 
-/* What the cells hold of the pages of the process's view. The tables of a client that was cut down
- * to its largest stacks have other cells. */
+/* What the cells hold of the pages of a view. The tables of a client that was cut down to its
+ * largest stacks have other cells. NULL: that is not known. */
+static const struct ml_overlay *
+laid_of(const struct copying *copying, const struct ml_host_view *view) {
+    return view != NULL && view->overlay.has_cells && !copying->client->relieved ? &view->overlay
+                                                                                 : NULL;
+}
+
 static void copy_cells_memory(struct copying *copying) {
     struct ml_snapshot_process *process = copying->process;
-    const struct ml_overlay *overlay = process->view != NULL ? &process->view->overlay : NULL;
-    if (overlay == NULL || !overlay->has_cells || copying->client->relieved) {
-        return;
-    }
-    for (uint32_t i = 0; i < overlay->cells_count; i++) {
+    const struct ml_overlay *overlay = laid_of(copying, process->view);
+    for (uint32_t i = 0; overlay != NULL && i < overlay->cells_count; i++) {
         const struct ml_cell_memory *memory = &overlay->cells[i];
         if (memory->cell < process->cells_count) {
             struct ml_snapshot_cell *copy = &process->cells[memory->cell];
@@ -271,7 +297,25 @@ static void copy_cells_memory(struct copying *copying) {
         }
         step(copying);
     }
-    process->cells_were_laid = true;
+    process->cells_were_laid = overlay != NULL;
+}
+
+static void copy_cells_tree_memory(struct copying *copying) {
+    struct ml_snapshot_process *process = copying->process;
+    const struct ml_overlay *overlay = laid_of(copying, process->tree_view);
+    process->tree_cells_were_laid = overlay != NULL;
+    if (process->tree_view == process->view) {
+        return; /* the same bytes */
+    }
+    for (uint32_t i = 0; overlay != NULL && i < overlay->cells_count; i++) {
+        const struct ml_cell_memory *memory = &overlay->cells[i];
+        if (memory->cell < process->cells_count) {
+            struct ml_snapshot_cell *copy = &process->cells[memory->cell];
+            copy->tree_private_bytes = memory->bytes.private;
+            copy->tree_shared_bytes = memory->bytes.shared;
+        }
+        step(copying);
+    }
 }
 
 static bool copy_cells(struct copying *copying) {
@@ -304,6 +348,7 @@ static bool copy_cells(struct copying *copying) {
         step(copying);
     }
     copy_cells_memory(copying);
+    copy_cells_tree_memory(copying);
     return true;
 }
 

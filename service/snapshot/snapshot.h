@@ -76,6 +76,8 @@ struct ml_snapshot_cell {
     uint64_t resident_private_bytes, resident_shared_bytes;
     uint64_t alone_bytes; /* of pages on which blocks of its stack alone lie */
     uint64_t waste_bytes; /* its share of what its pages hold beside blocks */
+    /* The same at the moment of the tree's view, if tree_cells_were_laid. */
+    uint64_t tree_private_bytes, tree_shared_bytes;
 };
 
 /* A slot of a series (service/history/series.h): from the point before it to end_ms. */
@@ -132,6 +134,10 @@ struct ml_snapshot_process {
     struct ml_host_view *earlier_view; /* to compare with, a reference; NULL: none is wanted */
     struct ml_host_view *view; /* what the host saw of it last, a reference; NULL: nothing */
     bool cells_were_laid;      /* the cells have what they hold of the view's pages */
+    /* Of when all processes together had most private memory, a reference; NULL: it did not run
+     * then, or that was never read. */
+    struct ml_host_view *tree_view;
+    bool tree_cells_were_laid;
 
     struct ml_totals totals;
     bool left_tree; /* it has ended, or its recording was stopped: tree.live is without it */
@@ -155,6 +161,8 @@ struct ml_snapshot_process {
     uint32_t cells_count;
     struct ml_snapshot_holding *holdings; /* of the view's mappings */
     uint32_t holdings_count;
+    struct ml_snapshot_holding *tree_holdings; /* of the tree's view's; none if it is the view */
+    uint32_t tree_holdings_count;
     struct ml_snapshot_series *series; /* its own, then its stacks' */
     uint32_t series_count;
 };
@@ -167,6 +175,7 @@ struct ml_snapshot {
     struct ml_totals tree; /* live and peak: of the running processes together; total: of all */
     uint64_t left_bytes, left_blocks; /* what processes held when they left the tree */
     uint64_t tree_peak_ticks;
+    uint32_t tree_views_dropped;      /* processes that lack a tree_view for want of room */
     struct ml_snapshot_series series; /* the tree's: live of the running ones together, allocated by
                                          all; no points: none */
     bool complete;

@@ -189,7 +189,8 @@ static const struct memlog_service_show_process_request show_process = {
              .page_tables_kb = 48,
              .kernel_stacks_kb = 32},
         .held_ns = 3000000,
-        .trouble = TEXT("strace (7) traces it")}};
+        .trouble = TEXT("strace (7) traces it"),
+        .tree_reading = 5}};
 static const struct memlog_host_ps_request ps = {.version = 1};
 static const struct memlog_host_dump_request host_dump = {
     .version = 2, .pids = {ids, 3}, .role = TEXT("renderer"), .reason = TEXT("before the leak")};
