@@ -50,7 +50,9 @@
         ML_TRACE_CELL(type_, resident_private_bytes, resident_private_bytes, false),               \
         ML_TRACE_CELL(type_, resident_shared_bytes, resident_shared_bytes, false),                 \
         ML_TRACE_CELL(type_, alone_bytes, alone_bytes, false),                                     \
-        ML_TRACE_CELL(type_, waste_bytes, waste_bytes, false),
+        ML_TRACE_CELL(type_, waste_bytes, waste_bytes, false),                                     \
+        ML_TRACE_CELL(type_, tree_private_bytes, tree_private_bytes, false),                       \
+        ML_TRACE_CELL(type_, tree_shared_bytes, tree_shared_bytes, false),
 
 /* MemlogHoldings, likewise. */
 #define ML_TRACE_HOLDING_COLUMNS(type_)                                                            \

@@ -56,8 +56,9 @@ static uint32_t mark_unread(struct ml_snapshot *snapshot, const struct ml_answer
     return count;
 }
 
-/* Only of the process that the trigger names something earlier is told. */
-static void drop_earlier(struct ml_snapshot *snapshot) {
+/* Only of the process that the trigger names something earlier is told, and only in a whole dump
+ * something of the tree's peak. */
+static void drop_unasked(struct ml_snapshot *snapshot) {
     const struct memlog_service_dump_order *order = &snapshot->order;
     for (uint32_t i = 0; i < snapshot->processes_count; i++) {
         struct ml_snapshot_process *process = &snapshot->processes[i];
@@ -65,6 +66,10 @@ static void drop_earlier(struct ml_snapshot *snapshot) {
             process->earlier_view == process->view) {
             ml_host_view_free(process->earlier_view);
             process->earlier_view = NULL;
+        }
+        if (order->content != MEMLOG_SERVICE_DUMP_CONTENT_EVERYTHING) {
+            ml_host_view_free(process->tree_view);
+            process->tree_view = NULL;
         }
     }
 }
@@ -96,7 +101,7 @@ static enum ml_status take_snapshot(
         return status;
     }
     snapshot->order = *order;
-    drop_earlier(snapshot);
+    drop_unasked(snapshot);
     snapshot->sandbox_missing = ml_string_of(scene->sandbox_missing);
     /* What they inherited is in the profile, and what became of it is not. */
     snapshot->complete = snapshot->complete && order->lost_forks == 0;

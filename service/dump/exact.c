@@ -4,6 +4,7 @@
 
 #include "ipc/trace/crc32.h"
 #include "ipc/trace/tables.h"
+#include "service/dump/exact_internal.h"
 #include "service/dump/standard.h"
 #include "service/snapshot/host_view.h"
 
@@ -12,25 +13,7 @@ enum { EXACT_VERSION = 1 };
 
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_snapshot_node)};
 static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_snapshot_cell)};
-static const struct ml_column holding_columns[] = {
-    ML_TRACE_HOLDING_COLUMNS(struct ml_snapshot_holding)};
 static const struct ml_column point_columns[] = {ML_TRACE_POINT_COLUMNS(struct ml_snapshot_point)};
-
-/* Rows on their way into a callback field. */
-struct rows {
-    const struct ml_column *columns;
-    size_t columns_count;
-    const void *first;
-    size_t row_bytes;
-    size_t count;
-    uint8_t *wire; /* the packet's buffer, which is unused while its body is made */
-};
-
-#define ROWS(table, rows_first, rows_count)                                                        \
-    {                                                                                              \
-        .columns = (table), .columns_count = sizeof(table) / sizeof(table)[0],                     \
-        .first = (rows_first), .row_bytes = sizeof(rows_first)[0], .count = (rows_count),          \
-    }
 
 struct sealed_body {
     const struct ml_dump_packet *packet;
@@ -68,8 +51,7 @@ static void send_sealed(struct ml_dump_packet *packet, uint32_t kind) {
     send_sealed_with(packet, kind, &head);
 }
 
-/* A packet whose body is one message. */
-static void send_message(
+void ml_dump_exact_send_message(
     struct ml_dump_packet *packet, uint32_t kind, const pb_msgdesc_t *fields, const void *message
 ) {
     ml_dump_packet_append(packet, fields, message);
@@ -120,6 +102,7 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
         .list_missed = order->list_missed,
         .lost_forks = order->lost_forks,
         .whole = ml_dump_text(&order->whole),
+        .tree_views_dropped = snapshot->tree_views_dropped,
     };
     ml_trace_TracePacket head;
 
@@ -155,33 +138,6 @@ static ml_trace_MemlogAccounting accounting_of(const struct ml_accounting *accou
         .longest_wait_ns = accounting->longest_wait_ns,
         .stream_bytes = accounting->stream_bytes,
     };
-}
-
-static void
-put_status(ml_trace_MemlogProcess *head, const struct memlog_service_memory_status *status) {
-    enum { KIB = 1024 };
-
-    head->status_was_read = status->known;
-    head->status_anonymous_bytes = status->anonymous_kb * KIB;
-    head->status_file_bytes = status->file_kb * KIB;
-    head->status_shared_bytes = status->shared_kb * KIB;
-    head->status_swapped_bytes = status->swap_kb * KIB;
-    head->page_tables_bytes = status->page_tables_kb * KIB;
-    head->kernel_stacks_bytes = status->kernel_stacks_kb * KIB;
-}
-
-static void put_view(ml_trace_MemlogProcess *head, const struct ml_host_view *view) {
-    const struct memlog_service_process_view *seen = &view->message->view;
-
-    head->regions_count = seen->regions.count;
-    head->regions_boottime_ns = seen->boottime_ns;
-    head->heap_was_laid = view->overlay.heaps != NULL;
-    head->heap_is_estimated = view->overlay.is_estimated;
-    head->heap_elsewhere_bytes = view->overlay.elsewhere_bytes;
-    head->is_unreadable = seen->unreadable;
-    head->memory_trouble = ml_dump_text(&seen->trouble);
-    head->memory_held_ns = seen->held_ns;
-    put_status(head, &seen->status);
 }
 
 static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
@@ -240,19 +196,14 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .unseen = ml_dump_text(&process->unseen),
         .cells_were_laid = process->cells_were_laid,
     };
-    if (process->view != NULL) {
-        put_view(&head, process->view);
-        head.holdings_count = process->holdings_count;
-    }
-    if (process->earlier_view != NULL) {
-        head.earlier_boottime_ns = process->earlier_view->message->view.boottime_ns;
-        head.earlier_heap_was_laid = process->earlier_view->overlay.heaps != NULL;
-    }
+    ml_dump_exact_memory_head(&head, process);
     for (uint32_t i = 0; i < process->sampling.count; i++) {
         head.sampling_ticks[i] = process->sampling.changes[i].ticks;
         head.sampling_intervals[i] = process->sampling.changes[i].interval_bytes;
     }
-    send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
+    ml_dump_exact_send_message(
+        packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head
+    );
 }
 
 static uint32_t count_arguments(struct ml_bytes line) {
@@ -296,8 +247,10 @@ send_unrecorded(struct ml_dump_packet *packet, const struct memlog_service_unrec
         .idle = one->idle,
         .is_unreadable = one->unreadable,
     };
-    put_status(&head, &one->status);
-    send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
+    ml_dump_exact_status_head(&head, &one->status);
+    ml_dump_exact_send_message(
+        packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head
+    );
 }
 
 static void send_gap(struct ml_dump_packet *packet, const struct memlog_service_gap *gap) {
@@ -307,7 +260,9 @@ static void send_gap(struct ml_dump_packet *packet, const struct memlog_service_
         .to = timestamp_of(ml_timestamp_of(&gap->to)),
         .reason = ml_dump_text(&gap->reason),
     };
-    send_message(packet, ml_trace_MemlogKind_MEMLOG_GAP, ml_trace_MemlogGap_fields, &message);
+    ml_dump_exact_send_message(
+        packet, ml_trace_MemlogKind_MEMLOG_GAP, ml_trace_MemlogGap_fields, &message
+    );
 }
 
 static void
@@ -319,7 +274,7 @@ send_not_profiled(struct ml_dump_packet *packet, const struct memlog_service_not
         .path = ml_dump_text(&one->path),
         .is_listed = one->listed,
     };
-    send_message(
+    ml_dump_exact_send_message(
         packet, ml_trace_MemlogKind_MEMLOG_NOT_PROFILED, ml_trace_MemlogNotProfiled_fields, &message
     );
 }
@@ -339,14 +294,13 @@ void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot
     }
 }
 
-/* A table's packet begins with the process that it belongs to. */
-static void begin_table(struct ml_dump_packet *packet, uint32_t process_id) {
+void ml_dump_exact_begin_table(struct ml_dump_packet *packet, uint32_t process_id) {
     if (ml_dump_packet_is_empty(packet)) {
         ml_dump_packet_add_number(packet, ml_trace_MemlogTable_process_id_tag, process_id);
     }
 }
 
-static void send_table(struct ml_dump_packet *packet) {
+void ml_dump_exact_send_table(struct ml_dump_packet *packet) {
     send_sealed(packet, ml_trace_MemlogKind_MEMLOG_TABLE);
 }
 
@@ -358,10 +312,10 @@ static void put_texts(
     uint32_t count
 ) {
     for (uint32_t i = 0; i < count; i++) {
-        begin_table(packet, process_id);
+        ml_dump_exact_begin_table(packet, process_id);
         while (!ml_dump_packet_put_text(packet, tag, &texts[i])) {
-            send_table(packet);
-            begin_table(packet, process_id);
+            ml_dump_exact_send_table(packet);
+            ml_dump_exact_begin_table(packet, process_id);
         }
     }
 }
@@ -377,62 +331,18 @@ static void put_modules(struct ml_dump_packet *packet, const struct ml_snapshot_
             .build_id = ml_dump_text(&module->build_id),
             .path = ml_dump_text(&module->path),
         };
-        begin_table(packet, process->id);
+        ml_dump_exact_begin_table(packet, process->id);
         while (!ml_dump_packet_put(
             packet, ml_trace_MemlogTable_modules_tag, ml_trace_MemlogModule_fields, &message
         )) {
-            send_table(packet);
-            begin_table(packet, process->id);
+            ml_dump_exact_send_table(packet);
+            ml_dump_exact_begin_table(packet, process->id);
         }
     }
 }
 
-static void put_regions(
-    struct ml_dump_packet *packet,
-    uint32_t process_id,
-    uint32_t tag,
-    const struct ml_host_view *host_view
-) {
-    static const struct ml_region_heap no_heap = {0};
-    const struct ml_overlay *overlay = &host_view->overlay;
-    const struct memlog_service_process_view *view = &host_view->message->view;
-    for (uint32_t i = 0; i < view->regions.count; i++) {
-        const struct memlog_service_memory_region *region = &view->regions.items[i];
-        const struct ml_region_heap *heap = overlay->heaps != NULL ? &overlay->heaps[i] : &no_heap;
-        ml_trace_MemlogRegion message = {
-            .start = region->start,
-            .end = region->end,
-            .permissions = region->permissions,
-            .offset = region->offset,
-            .device = region->device,
-            .inode = region->inode,
-            .name = ml_dump_text(&region->name),
-            .size_kb = region->size_kb,
-            .resident_kb = region->resident_kb,
-            .proportional_kb = region->proportional_kb,
-            .private_clean_kb = region->private_clean_kb,
-            .private_dirty_kb = region->private_dirty_kb,
-            .shared_clean_kb = region->shared_clean_kb,
-            .shared_dirty_kb = region->shared_dirty_kb,
-            .anonymous_kb = region->anonymous_kb,
-            .swap_kb = region->swap_kb,
-            .heap_blocks = heap->blocks,
-            .heap_requested_bytes = heap->requested_bytes,
-            .heap_private_bytes = heap->bytes.private,
-            .heap_shared_bytes = heap->bytes.shared,
-            .heap_pages_private_bytes = heap->pages.private,
-            .heap_pages_shared_bytes = heap->pages.shared,
-        };
-        begin_table(packet, process_id);
-        while (!ml_dump_packet_put(packet, tag, ml_trace_MemlogRegion_fields, &message)) {
-            send_table(packet);
-            begin_table(packet, process_id);
-        }
-    }
-}
-
-static bool encode_rows(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const struct rows *rows = *arg;
+bool ml_dump_exact_encode_rows(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct ml_dump_rows *rows = *arg;
     pb_ostream_t columns = pb_ostream_from_buffer(rows->wire, ML_DUMP_PACKET_MAX_BYTES);
 
     return ml_columns_encode(
@@ -447,10 +357,10 @@ static bool encode_rows(pb_ostream_t *stream, const pb_field_t *field, void *con
            pb_encode_string(stream, rows->wire, columns.bytes_written);
 }
 
-/* Rows [at, ...) of all, as many as a packet takes. */
-static struct rows
-piece_of(const struct ml_dump_packet *packet, const struct rows *all, size_t at) {
-    struct rows piece = *all;
+struct ml_dump_rows ml_dump_exact_piece(
+    const struct ml_dump_packet *packet, const struct ml_dump_rows *all, size_t at
+) {
+    struct ml_dump_rows piece = *all;
     piece.first = (const unsigned char *)all->first + at * all->row_bytes;
     piece.count = all->count - at < ML_COLUMNS_ROWS_MAX ? all->count - at : ML_COLUMNS_ROWS_MAX;
     piece.wire = packet->wire;
@@ -461,52 +371,24 @@ piece_of(const struct ml_dump_packet *packet, const struct rows *all, size_t at)
 static void send_series(
     struct ml_dump_packet *packet, uint32_t process_id, const struct ml_snapshot_series *series
 ) {
-    const struct rows all = ROWS(point_columns, series->points, series->points_count);
+    const struct ml_dump_rows all =
+        ML_DUMP_ROWS(point_columns, series->points, series->points_count);
     uint64_t from_ms = series->from_ms;
 
     for (size_t at = 0; at < all.count; at += ML_COLUMNS_ROWS_MAX) {
-        struct rows piece = piece_of(packet, &all, at);
+        struct ml_dump_rows piece = ml_dump_exact_piece(packet, &all, at);
         ml_trace_MemlogSeries message = {
             .process_id = process_id,
             .node = series->node,
             .is_stack = series->is_stack,
             .from_ms = from_ms,
-            .points = {.funcs.encode = encode_rows, .arg = &piece},
+            .points = {.funcs.encode = ml_dump_exact_encode_rows, .arg = &piece},
         };
-        send_message(
+        ml_dump_exact_send_message(
             packet, ml_trace_MemlogKind_MEMLOG_SERIES, ml_trace_MemlogSeries_fields, &message
         );
         from_ms = series->points[at + piece.count - 1].end_ms;
     }
-}
-
-/* Without stacks and names: the earlier ones may be gone. */
-static void send_earlier_holdings(
-    struct ml_dump_packet *packet, uint32_t process_id, const struct ml_holdings *holdings
-) {
-    struct ml_snapshot_holding *copies = calloc((size_t)holdings->count + 1, sizeof(*copies));
-    if (copies == NULL) {
-        ml_dump_packet_fail(packet, ML_ENV_MEMORY);
-        return;
-    }
-    for (uint32_t i = 0; i < holdings->count; i++) {
-        const struct ml_holding *holding = &holdings->items[i];
-        copies[i] = (struct ml_snapshot_holding
-        ){.region = holding->region,
-          .kind = holding->kind,
-          .mapped_bytes = holding->mapped_bytes,
-          .private_bytes = holding->bytes.private,
-          .shared_bytes = holding->bytes.shared};
-    }
-    const struct rows all = ROWS(holding_columns, copies, holdings->count);
-    for (size_t at = 0; at < all.count; at += ML_COLUMNS_ROWS_MAX) {
-        struct rows piece = piece_of(packet, &all, at);
-        const ml_trace_MemlogTable table = {
-            .process_id = process_id,
-            .earlier_holdings = {.funcs.encode = encode_rows, .arg = &piece}};
-        send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
-    }
-    free(copies);
 }
 
 void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
@@ -516,9 +398,10 @@ void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot 
 void ml_dump_exact_tables(
     struct ml_dump_packet *packet, const struct ml_snapshot_process *process
 ) {
-    const struct rows nodes = ROWS(node_columns, process->nodes, process->nodes_count);
-    const struct rows cells = ROWS(cell_columns, process->cells, process->cells_count);
-    const struct rows holdings = ROWS(holding_columns, process->holdings, process->holdings_count);
+    const struct ml_dump_rows nodes =
+        ML_DUMP_ROWS(node_columns, process->nodes, process->nodes_count);
+    const struct ml_dump_rows cells =
+        ML_DUMP_ROWS(cell_columns, process->cells, process->cells_count);
 
     put_texts(
         packet,
@@ -535,38 +418,29 @@ void ml_dump_exact_tables(
         process->strings_count
     );
     put_modules(packet, process);
-    if (process->view != NULL) {
-        put_regions(packet, process->id, ml_trace_MemlogTable_regions_tag, process->view);
-    }
-    if (process->earlier_view != NULL) {
-        put_regions(
-            packet, process->id, ml_trace_MemlogTable_earlier_regions_tag, process->earlier_view
-        );
-    }
+    ml_dump_exact_put_regions(packet, process);
     if (!ml_dump_packet_is_empty(packet)) {
-        send_table(packet);
+        ml_dump_exact_send_table(packet);
     }
     for (size_t at = 0; at < nodes.count; at += ML_COLUMNS_ROWS_MAX) {
-        struct rows piece = piece_of(packet, &nodes, at);
+        struct ml_dump_rows piece = ml_dump_exact_piece(packet, &nodes, at);
         const ml_trace_MemlogTable table = {
-            .process_id = process->id, .nodes = {.funcs.encode = encode_rows, .arg = &piece}};
-        send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
+            .process_id = process->id,
+            .nodes = {.funcs.encode = ml_dump_exact_encode_rows, .arg = &piece}};
+        ml_dump_exact_send_message(
+            packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table
+        );
     }
     for (size_t at = 0; at < cells.count; at += ML_COLUMNS_ROWS_MAX) {
-        struct rows piece = piece_of(packet, &cells, at);
+        struct ml_dump_rows piece = ml_dump_exact_piece(packet, &cells, at);
         const ml_trace_MemlogTable table = {
-            .process_id = process->id, .cells = {.funcs.encode = encode_rows, .arg = &piece}};
-        send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
+            .process_id = process->id,
+            .cells = {.funcs.encode = ml_dump_exact_encode_rows, .arg = &piece}};
+        ml_dump_exact_send_message(
+            packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table
+        );
     }
-    for (size_t at = 0; at < holdings.count; at += ML_COLUMNS_ROWS_MAX) {
-        struct rows piece = piece_of(packet, &holdings, at);
-        const ml_trace_MemlogTable table = {
-            .process_id = process->id, .holdings = {.funcs.encode = encode_rows, .arg = &piece}};
-        send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
-    }
-    if (process->earlier_view != NULL) {
-        send_earlier_holdings(packet, process->id, &process->earlier_view->holdings);
-    }
+    ml_dump_exact_send_holdings(packet, process);
     for (uint32_t i = 0; i < process->series_count; i++) {
         send_series(packet, process->id, &process->series[i]);
     }
@@ -575,7 +449,9 @@ void ml_dump_exact_tables(
 void ml_dump_exact_end(struct ml_dump_packet *packet) {
     ml_trace_MemlogEnd end = {.packets_count = packet->exact_packets_count + 1};
 
-    send_message(packet, ml_trace_MemlogKind_MEMLOG_END, ml_trace_MemlogEnd_fields, &end);
+    ml_dump_exact_send_message(
+        packet, ml_trace_MemlogKind_MEMLOG_END, ml_trace_MemlogEnd_fields, &end
+    );
 }
 
 void ml_dump_exact_unrecorded(
@@ -587,6 +463,6 @@ void ml_dump_exact_unrecorded(
         put_texts(packet, one->id, ml_trace_MemlogTable_arguments_tag, &argument, 1);
     }
     if (!ml_dump_packet_is_empty(packet)) {
-        send_table(packet);
+        ml_dump_exact_send_table(packet);
     }
 }

@@ -134,6 +134,8 @@ struct ml_profile_cell {
     struct ml_profile_errors own_errors;
     uint64_t tree_peak_bytes_error, tree_peak_blocks_error;
     double tree_peak_bytes_variance, tree_peak_blocks_variance;
+    /* Of its live blocks when the regions of the tree's peak were read. */
+    uint64_t tree_private_bytes, tree_shared_bytes;
     /* Of its live blocks when the regions were read, if cells_were_laid. */
     uint64_t resident_private_bytes, resident_shared_bytes;
     uint64_t alone_bytes; /* of pages on which blocks of its stack alone lie */
@@ -230,6 +232,10 @@ struct ml_profile_process {
     struct ml_profile_process *earlier;
     uint64_t earlier_boottime_ns;
     bool earlier_heap_was_laid;
+    /* It ran when all together had most private memory. What it was made of then: what is said of
+     * its memory here (NULL), or there in the same members. */
+    bool was_at_tree_peak;
+    struct ml_profile_process *at_tree_peak;
     struct ml_profile_status status;
     struct ml_profile_text memory_trouble; /* why its mappings are not of one moment, or unread */
     struct ml_profile_region_holding *holdings; /* by region; none in older dumps */
@@ -331,6 +337,9 @@ struct ml_profile {
     struct ml_profile_text service_trouble; /* its measures when memory ran short; empty: none */
     struct ml_profile_text list_source; /* how the host knew of the processes; empty: not said */
     struct ml_profile_text whole; /* how mappings were read: run, stop, off; empty: not said */
+    uint64_t tree_views_dropped;  /* processes that are not known to have run at the tree's peak of
+                                     private memory, for want of room */
+    bool is_at_tree_peak;         /* ml_profile_move_to_tree_peak() */
     uint64_t list_blind_ns, list_missed;
     uint64_t lost_forks; /* forked children of recorded processes whose events are missing */
     struct ml_profile_process *processes;
@@ -483,6 +492,20 @@ struct ml_profile_text ml_profile_module_path(
 /* Time of day of a time by the stream's clock, linear between the run's start and the dump. Units:
  * ns; 0 for 0. */
 uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks);
+
+/* The process with what it was made of when all together had most private memory, without cells.
+ * False: it did not run then, or that was never read. Borrowed: *out goes with the process. */
+bool ml_profile_at_tree_peak(
+    const struct ml_profile_process *process, struct ml_profile_process *out
+);
+
+/* Time of day of that moment; 0: it was never read. Units: ns. */
+uint64_t ml_profile_tree_peak_ns(const struct ml_profile *profile);
+
+/* Go back to that moment as far as mappings and the heap's pages are concerned. The processes that
+ * ran then run, all others are not shown. All else stays as it is in the dump. Call before stacks
+ * are built. False: it was never read; nothing was changed. */
+bool ml_profile_move_to_tree_peak(struct ml_profile *profile);
 
 /* Time of day at which a process's mappings were read; 0: never. Units: ns. */
 uint64_t
