@@ -31,6 +31,10 @@ static void process_fini(struct ml_profile_process *process) {
         process_fini(process->earlier);
         free(process->earlier);
     }
+    if (process->at_tree_peak) {
+        process_fini(process->at_tree_peak);
+        free(process->at_tree_peak);
+    }
 }
 
 static void dump_fini(struct ml_profile *profile) {

@@ -2,6 +2,7 @@
 
 #include <pb_decode.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ipc/trace/crc32.h"
@@ -128,6 +129,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     profile->list_blind_ns = run.list_blind_ns;
     profile->list_missed = run.list_missed;
     profile->lost_forks = run.lost_forks;
+    profile->tree_views_dropped = run.tree_views_dropped;
     profile->processes_expected = run.processes_count;
     profile->gaps_expected = run.gaps_count;
     profile->not_profiled_expected = run.not_profiled_count;
@@ -231,6 +233,45 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->cells_expected = head->cells_count;
 }
 
+/* What the process was made of at the tree's peak. False: no memory. */
+static bool take_tree_view(
+    struct ml_profile_process *process,
+    const ml_trace_MemlogTreeView *head,
+    struct ml_profile_text trouble
+) {
+    struct ml_profile_process *then = NULL;
+
+    process->was_at_tree_peak = head->boottime_ns != 0;
+    if (head->boottime_ns == 0 || head->is_the_other) {
+        return true;
+    }
+    then = calloc(1, sizeof *then);
+    process->at_tree_peak = then;
+    if (!then) {
+        return false;
+    }
+    then->regions_expected = head->regions_count;
+    then->holdings_expected = head->holdings_count;
+    then->regions_boottime_ns = head->boottime_ns;
+    then->heap_was_laid = head->heap_was_laid;
+    then->heap_is_estimated = head->heap_is_estimated;
+    then->cells_were_laid = head->cells_were_laid;
+    then->heap_elsewhere_bytes = head->heap_elsewhere_bytes;
+    then->memory_trouble = trouble;
+    then->status = (struct ml_profile_status){
+        .was_read = head->status_was_read,
+        .is_unreadable = head->is_unreadable,
+        .anonymous_bytes = head->status_anonymous_bytes,
+        .file_bytes = head->status_file_bytes,
+        .shared_bytes = head->status_shared_bytes,
+        .swapped_bytes = head->status_swapped_bytes,
+        .page_tables_bytes = head->page_tables_bytes,
+        .kernel_stacks_bytes = head->kernel_stacks_bytes,
+        .held_ns = head->memory_held_ns,
+    };
+    return true;
+}
+
 static enum ml_status
 keep_other(struct ml_profile *profile, const struct ml_profile_process *process) {
     if (!ML_GROW(profile->others, profile->others_capacity, profile->others_count + 1)) {
@@ -250,7 +291,9 @@ static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istrea
         .allocator = {.bytes = ""},
         .unseen = {.bytes = ""},
         .memory_trouble = {.bytes = ""}};
+    struct ml_profile_text tree_trouble = {.bytes = ""};
     ml_trace_MemlogProcess head = {
+        .tree_view.memory_trouble = ML_TEXT_INTO(&profile->arena, &tree_trouble),
         .allocator = ML_TEXT_INTO(&profile->arena, &process.allocator),
         .unseen = ML_TEXT_INTO(&profile->arena, &process.unseen),
         .memory_trouble = ML_TEXT_INTO(&profile->arena, &process.memory_trouble),
@@ -270,7 +313,8 @@ static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istrea
     if (process.recording != ML_PROFILE_RECORDED) {
         return keep_other(profile, &process);
     }
-    if (!ML_GROW(profile->processes, profile->processes_capacity, profile->processes_count + 1)) {
+    if (!ML_GROW(profile->processes, profile->processes_capacity, profile->processes_count + 1) ||
+        !take_tree_view(&process, &head.tree_view, tree_trouble)) {
         return ML_ENV_MEMORY;
     }
     profile->processes[profile->processes_count++] = process;

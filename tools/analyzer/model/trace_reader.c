@@ -93,6 +93,12 @@ static void note_trouble(struct ml_profile *profile, uint64_t at, const char *wh
     }
 }
 
+/* Of a reading that stands beside the process's own; NULL: there is none. */
+static bool is_cut(const struct ml_profile_process *other) {
+    return other && (other->regions_count != other->regions_expected ||
+                     other->holdings_count != other->holdings_expected);
+}
+
 /* Mark processes that did not get all that their heads announced. */
 static void mark_partial(struct ml_profile *profile) {
     for (size_t i = 0; i < profile->processes_count; i++) {
@@ -103,7 +109,8 @@ static void mark_partial(struct ml_profile *profile) {
                            process->holdings_count != process->holdings_expected ||
                            process->strings_count != process->strings_expected ||
                            process->nodes_count != process->nodes_expected ||
-                           process->cells_count != process->cells_expected;
+                           process->cells_count != process->cells_expected ||
+                           is_cut(process->at_tree_peak);
     }
 }
 
@@ -123,13 +130,10 @@ static int holding_order(const void *left, const void *right) {
 static void order_holdings(struct ml_profile *profile) {
     for (size_t i = 0; i < profile->processes_count; i++) {
         struct ml_profile_process *process = &profile->processes[i];
-        if (process->holdings_count > 0) {
-            qsort(
-                process->holdings,
-                process->holdings_count,
-                sizeof process->holdings[0],
-                holding_order
-            );
+        struct ml_profile_process *then = process->at_tree_peak;
+        ML_SORT(process->holdings, process->holdings_count, holding_order);
+        if (then) {
+            ML_SORT(then->holdings, then->holdings_count, holding_order);
         }
     }
 }

@@ -21,6 +21,7 @@ enum { ML_HOLDINGS_MAX = 16 * ML_REGIONS_MAX };
 struct table {
     struct ml_profile *profile;
     struct ml_profile_process *process;
+    const struct ml_profile_process *names; /* whose nodes and strings are meant; NULL: its own */
     enum ml_status status;
 };
 
@@ -287,15 +288,16 @@ static bool decode_cells(pb_istream_t *stream, const pb_field_t *field, void **a
 /* False: an unknown owner, or no such region. A reference to something missing is removed. */
 static bool holding_check(struct table *table, struct ml_profile_region_holding *holding) {
     const struct ml_profile_process *process = table->process;
+    const struct ml_profile_process *names = table->names ? table->names : process;
 
     if (holding->kind >= ML_HOLDING_KINDS || holding->region >= process->regions_count) {
         return false;
     }
-    if (holding->node != 0 && ml_profile_node_at(process, holding->node) == SIZE_MAX) {
+    if (holding->node != 0 && ml_profile_node_at(names, holding->node) == SIZE_MAX) {
         holding->node = 0;
         table->profile->damaged = true;
     }
-    if (holding->string != 0 && holding->string >= process->strings_count) {
+    if (holding->string != 0 && holding->string >= names->strings_count) {
         holding->string = 0;
         table->profile->damaged = true;
     }
@@ -351,27 +353,46 @@ static struct ml_profile_process *earlier_of(struct ml_profile_process *process)
     return process->earlier;
 }
 
-static bool decode_earlier(
+/* Into the tables of another reading of the process. NULL: there is no memory for it. */
+static bool decode_other(
     pb_istream_t *stream,
     const pb_field_t *field,
     struct table *table,
+    struct ml_profile_process *other,
     bool (*decode)(pb_istream_t *stream, const pb_field_t *field, void **arg)
 ) {
-    struct table earlier = {.profile = table->profile, .process = earlier_of(table->process)};
-    void *arg = &earlier;
+    struct table into = {.profile = table->profile, .process = other, .names = table->process};
+    void *arg = &into;
 
-    if (!earlier.process) {
+    if (!other) {
         return fail(table, ML_ENV_MEMORY);
     }
-    return decode(stream, field, &arg) || fail(table, earlier.status);
+    return decode(stream, field, &arg) || fail(table, into.status);
 }
 
 static bool decode_earlier_region(pb_istream_t *stream, const pb_field_t *field, void **arg) {
-    return decode_earlier(stream, field, *arg, decode_region);
+    struct table *table = *arg;
+    return decode_other(stream, field, table, earlier_of(table->process), decode_region);
 }
 
 static bool decode_earlier_holdings(pb_istream_t *stream, const pb_field_t *field, void **arg) {
-    return decode_earlier(stream, field, *arg, decode_holdings);
+    struct table *table = *arg;
+    return decode_other(stream, field, table, earlier_of(table->process), decode_holdings);
+}
+
+/* Made with the process's head, if that announces it. */
+static bool decode_tree_region(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *then = table->process->at_tree_peak;
+    return then ? decode_other(stream, field, table, then, decode_region)
+                : fail(table, ML_PEER_REFERENCE);
+}
+
+static bool decode_tree_holdings(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *then = table->process->at_tree_peak;
+    return then ? decode_other(stream, field, table, then, decode_holdings)
+                : fail(table, ML_PEER_REFERENCE);
 }
 
 /* The process_id is the first field of the packet. */
@@ -402,6 +423,8 @@ enum ml_status ml_trace_decode_table(struct ml_profile *profile, pb_istream_t *s
         .holdings = {.funcs.decode = decode_holdings, .arg = &table},
         .earlier_regions = {.funcs.decode = decode_earlier_region, .arg = &table},
         .earlier_holdings = {.funcs.decode = decode_earlier_holdings, .arg = &table},
+        .tree_regions = {.funcs.decode = decode_tree_region, .arg = &table},
+        .tree_holdings = {.funcs.decode = decode_tree_holdings, .arg = &table},
     };
 
     if (!table.process) {
