@@ -115,13 +115,32 @@ void ml_client_lay(
         ml_overlay_bytes(laying.overlay) + view->holdings.capacity * sizeof(*view->holdings.items);
 }
 
-static uint64_t bytes_of(const struct ml_host_view *view) {
-    return view != NULL ? view->bytes : 0;
+/* Where it keeps views; one may be in several places. */
+enum { PLACES = 5 };
+
+static const struct ml_host_view *view_at(const struct ml_client *client, uint32_t place) {
+    const struct ml_host_view *const views[PLACES] = {
+        client->view,
+        client->largest_view,
+        client->dumped_view,
+        client->tree_view,
+        client->next_tree_view};
+    return views[place];
+}
+
+/* In how many of the places before `end` it is. */
+static uint32_t
+times_kept(const struct ml_client *client, const struct ml_host_view *view, uint32_t end) {
+    uint32_t times = 0;
+    for (uint32_t i = 0; i < end; i++) {
+        times += view_at(client, i) == view ? 1 : 0;
+    }
+    return times;
 }
 
 void ml_client_drop_view(struct ml_client *client, struct ml_host_view **view) {
     if (*view != NULL) {
-        if (!client->views_are_returned) {
+        if (!client->views_are_returned && times_kept(client, *view, PLACES) == 1) {
             ml_budget_count_out(&client->budget, (*view)->bytes);
         }
         ml_host_view_free(*view);
@@ -131,8 +150,11 @@ void ml_client_drop_view(struct ml_client *client, struct ml_host_view **view) {
 
 /* What finds no room is not kept: the heap's own figures are worth more. */
 static void keep(struct ml_client *client, struct ml_host_view *view, struct ml_host_view **at) {
+    if (view == *at) {
+        return;
+    }
     ml_client_drop_view(client, at);
-    if (ml_budget_count_in(&client->budget, view->bytes)) {
+    if (times_kept(client, view, PLACES) > 0 || ml_budget_count_in(&client->budget, view->bytes)) {
         *at = ml_host_view_keep(view);
     }
 }
@@ -144,9 +166,11 @@ static bool is_larger(const struct ml_host_view *view, const struct ml_host_view
 }
 
 bool ml_client_return_views(struct ml_client *client) {
-    const uint64_t bytes = bytes_of(client->view) + bytes_of(client->largest_view) +
-                           bytes_of(client->dumped_view) + bytes_of(client->tree_view) +
-                           bytes_of(client->next_tree_view);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < PLACES; i++) {
+        const struct ml_host_view *view = view_at(client, i);
+        bytes += view != NULL && times_kept(client, view, i) == 0 ? view->bytes : 0;
+    }
     if (bytes == 0 || client->views_are_returned) {
         return false;
     }

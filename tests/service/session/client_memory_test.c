@@ -123,6 +123,25 @@ START_TEST(what_a_view_takes_is_given_back_with_it) {
 }
 END_TEST
 
+/* The first one is the latest, the largest and the one to compare with. */
+START_TEST(a_view_counts_once_wherever_it_is_kept) {
+    put_blocks();
+    const uint64_t before = clients[CLIENT]->budget.used_bytes;
+    look(4);
+    ck_assert_ptr_eq(clients[CLIENT]->view, clients[CLIENT]->dumped_view);
+    ck_assert_uint_eq(clients[CLIENT]->budget.used_bytes, before + clients[CLIENT]->view->bytes);
+    look(2);
+    ck_assert_uint_eq(
+        clients[CLIENT]->budget.used_bytes,
+        before + clients[CLIENT]->view->bytes + clients[CLIENT]->largest_view->bytes
+    );
+    ck_assert(ml_client_return_views(clients[CLIENT]));
+    ck_assert_uint_eq(clients[CLIENT]->budget.used_bytes, before);
+    ml_client_free_returned(clients[CLIENT]);
+    ck_assert_uint_eq(clients[CLIENT]->budget.used_bytes, before);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("all");
     tcase_add_checked_fixture(tests, session_set_up, session_tear_down);
@@ -130,5 +149,6 @@ int main(void) {
     tcase_add_test(tests, after_the_end_they_have_what_they_held_when_it_was_largest);
     tcase_add_test(tests, of_a_client_that_was_cut_nothing_is_told_of_cells);
     tcase_add_test(tests, what_a_view_takes_is_given_back_with_it);
+    tcase_add_test(tests, a_view_counts_once_wherever_it_is_kept);
     return run_suite("service/client_memory", tests);
 }
