@@ -147,6 +147,7 @@ struct ml_member {
     uint64_t footprint_dumped_bytes; /* at the last dump that it triggered; 0: none */
     uint64_t resident_bytes;
     uint64_t viewed_bytes;          /* the largest private memory at which its mappings were read */
+    uint64_t polled_bytes;          /* its private memory at the last look at all */
     struct ml_memory_status status; /* as last read, while it has no profile */
     bool is_unreadable;             /* its mappings may not be read */
     struct ml_member_allocator

@@ -15,6 +15,7 @@
 #include "host/engine/members/rate.h"
 #include "host/engine/members/recorder.h"
 #include "host/engine/run/finish.h"
+#include "host/engine/views/peaks.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/clock.h"
 #include "host/process/loop.h"
@@ -341,6 +342,7 @@ static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events
     }
     const bool was_killed = tell_ending(engine);
     ml_service_link_close(&engine->link);
+    ml_peaks_forget(engine);
     if (ml_engine_service_is_starting(engine->service_state) && !was_killed) {
         give_up(
             engine, engine->supervisor->last_ending

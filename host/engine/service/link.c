@@ -374,6 +374,7 @@ void ml_service_link_show(
             .unreadable = is_unreadable(view),
             .held_ns = view->held_ns,
             .trouble = ml_string_of(is_unreadable(view) ? ML_MEMORY_UNREADABLE : view->why),
+            .tree_reading = view->tree_reading,
         }};
     ML_SERVICE_ASK(link, memlog_service_show_process, &request, on_shown, context);
     free(threads);

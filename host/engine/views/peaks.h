@@ -1,8 +1,10 @@
 /* When a process has come to hold more private memory than ever, it is read: a dump after its end
- * tells what it was made of then. Room: host. Context: the loop's thread.
+ * tells what it was made of then. When all together have come to hold more than ever, all are read.
+ * Room: host. Context: the loop's thread.
  *
- * One rule: the cost is bounded. Looks and readings take a fiftieth of a processor each, however
- * many processes there are and however long one takes; what comes meanwhile waits. */
+ * One rule: the cost is bounded. Looks, readings of one and readings of all take a fiftieth of a
+ * processor each, however many processes there are and however long one takes; what comes meanwhile
+ * waits. */
 #ifndef MEMLOG_HOST_ENGINE_VIEWS_PEAKS_H
 #define MEMLOG_HOST_ENGINE_VIEWS_PEAKS_H
 
@@ -17,6 +19,9 @@ uint64_t ml_next_reading_ns(uint64_t now_ns, uint64_t cost_ns);
 
 void ml_peaks_init(struct ml_engine *engine);
 void ml_peaks_fini(struct ml_engine *engine);
+
+/* The service that knew the readings is gone: what is large now is read again. */
+void ml_peaks_forget(struct ml_engine *engine);
 
 /* Look at one process now. */
 void ml_peaks_look(struct ml_engine *engine, struct ml_member *member);

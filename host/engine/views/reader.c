@@ -16,10 +16,8 @@ enum { STACK_BYTES = 256 << 10 };
 
 struct question {
     STAILQ_ENTRY(question) next;
-    uint32_t id;
+    struct ml_view_question what;
     uint64_t serial;
-    pid_t pid;
-    bool is_to_be_held;
     struct ml_process_view view; /* once it was read */
 };
 
@@ -80,18 +78,19 @@ static uint64_t taken_ns(void) {
 static void read_view(const struct ml_view_reader *reader, struct question *question) {
     struct ml_process_view *view = &question->view;
     const uint64_t before_ns = taken_ns();
+    view->tree_reading = question->what.tree_reading;
     view->seen = ml_clock_timestamp(reader->setup.clock);
-    view->status = ml_memory_status_read(question->pid);
-    ml_process_threads_init(&view->threads, question->pid);
-    ml_memory_regions_init(&view->regions, question->pid);
-    ml_memory_pages_init(&view->pages, question->pid, &view->regions);
+    view->status = ml_memory_status_read(question->what.pid);
+    ml_process_threads_init(&view->threads, question->what.pid);
+    ml_memory_regions_init(&view->regions, question->what.pid);
+    ml_memory_pages_init(&view->pages, question->what.pid, &view->regions);
     view->cost_ns = taken_ns() - before_ns;
 }
 
 /* Returns whether it is held still. */
 static bool read_held(struct ml_view_reader *reader, struct question *question) {
     struct ml_process_view *view = &question->view;
-    const bool was_held = ml_holder_hold(&reader->holder, question->pid, view->why);
+    const bool was_held = ml_holder_hold(&reader->holder, question->what.pid, view->why);
     read_view(reader, question);
     const bool is_held = was_held && ml_holder_holds(&reader->holder);
     if (is_held) {
@@ -124,7 +123,7 @@ static void answer(struct ml_view_reader *reader, struct question *question) {
     const uint64_t serial = question->serial;
     bool is_held = false;
     (void)pthread_mutex_unlock(&reader->mutex);
-    if (question->is_to_be_held) {
+    if (question->what.is_to_be_held) {
         is_held = read_held(reader, question);
     } else {
         read_view(reader, question);
@@ -173,7 +172,7 @@ static void on_told(struct ev_loop *loop, ev_async *watcher, int events) {
     STAILQ_CONCAT(&read, &reader->read);
     (void)pthread_mutex_unlock(&reader->mutex);
     for (struct question *one = take_first(&read); one != NULL; one = take_first(&read)) {
-        reader->setup.on_view(reader->setup.context, one->id, one->serial, &one->view);
+        reader->setup.on_view(reader->setup.context, one->what.id, one->serial, &one->view);
         free_question(one);
     }
 }
@@ -219,24 +218,27 @@ ml_view_reader_new(const struct ml_view_reader_setup *setup, struct ml_holder ta
     return reader;
 }
 
-uint64_t ml_view_reader_ask(struct ml_view_reader *reader, uint32_t id, pid_t pid, bool hold) {
+uint64_t ml_view_reader_ask(struct ml_view_reader *reader, const struct ml_view_question *what) {
     struct question *found = NULL;
     struct question *question = calloc(1, sizeof(*question));
     (void)pthread_mutex_lock(&reader->mutex);
     STAILQ_FOREACH(found, &reader->waiting, next) {
-        if (found->id == id) {
+        if (found->what.id == what->id) {
             break;
         }
     }
     if (found == NULL && question != NULL) {
-        *question = (struct question){.id = id, .pid = pid, .serial = ++reader->last_serial};
+        *question = (struct question){.what = *what, .serial = ++reader->last_serial};
         STAILQ_INSERT_TAIL(&reader->waiting, question, next);
         (void)pthread_cond_signal(&reader->wake);
         found = question;
         question = NULL;
     }
     if (found != NULL) {
-        found->is_to_be_held = found->is_to_be_held || hold;
+        found->what.is_to_be_held = found->what.is_to_be_held || what->is_to_be_held;
+        if (what->tree_reading != 0) {
+            found->what.tree_reading = what->tree_reading;
+        }
     }
     const uint64_t serial = found != NULL ? found->serial : 0;
     (void)pthread_mutex_unlock(&reader->mutex);

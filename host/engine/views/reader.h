@@ -30,10 +30,16 @@ struct ml_view_reader;
 struct ml_view_reader *
 ml_view_reader_new(const struct ml_view_reader_setup *setup, struct ml_holder take_holder);
 
-/* Have a process read; `id` is the asker's. With `hold` it is held from before the reading until
- * ml_view_reader_release. Returns its serial number, one more than the last; 0: there is no memory.
- * A question for the same id that is still waiting stands for this one. */
-uint64_t ml_view_reader_ask(struct ml_view_reader *reader, uint32_t id, pid_t pid, bool hold);
+struct ml_view_question {
+    uint32_t id; /* the asker's */
+    pid_t pid;
+    bool is_to_be_held;    /* from before the reading until ml_view_reader_release */
+    uint32_t tree_reading; /* of all processes, in which it has its turn; 0: it is read alone */
+};
+
+/* Have a process read. Returns its serial number, one more than the last; 0: there is no memory. A
+ * question for the same id that is still waiting stands for this one. */
+uint64_t ml_view_reader_ask(struct ml_view_reader *reader, const struct ml_view_question *what);
 
 /* The process of that number need not be held any more. */
 void ml_view_reader_release(struct ml_view_reader *reader, uint64_t serial);

@@ -74,13 +74,24 @@ static void tell(
     }
 }
 
+/* When there may be a next reading. */
+static void note_cost(struct ml_engine *engine, const struct ml_process_view *view) {
+    struct ml_views *views = engine->views;
+    const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
+    if (view->tree_reading == 0) {
+        views->next_ns = ml_next_reading_ns(now_ns, view->cost_ns);
+    } else {
+        views->tree_cost_ns += view->cost_ns;
+        views->tree_next_ns = ml_next_reading_ns(now_ns, views->tree_cost_ns);
+    }
+}
+
 static void
 on_view(void *context, uint32_t id, uint64_t serial, const struct ml_process_view *view) {
     struct ml_engine *engine = context;
     struct ml_member *member = ml_members_find(&engine->members, id);
     engine->views->told_serial = serial;
-    engine->views->next_ns =
-        ml_next_reading_ns(ml_clock_timestamp(engine->clock).monotonic_ns, view->cost_ns);
+    note_cost(engine, view);
     /* Without threads it is gone, and what was seen before stays. */
     if (member != NULL && ml_views_may_be_seen(engine, member) && view->threads.count > 0 &&
         !is_another(member)) {
@@ -99,7 +110,8 @@ static void on_patience(struct ev_loop *loop, ev_timer *watcher, int events) {
     end_wait(watcher->data);
 }
 
-static void ask(struct ml_engine *engine, struct ml_member *member, bool hold) {
+static void
+ask(struct ml_engine *engine, struct ml_member *member, bool hold, uint32_t tree_reading) {
     struct ml_views *views = engine->views;
     if (!ml_views_may_be_seen(engine, member)) {
         return;
@@ -111,20 +123,38 @@ static void ask(struct ml_engine *engine, struct ml_member *member, bool hold) {
         views->holder.fd = -1;
     }
     if (views->reader != NULL) {
-        const uint64_t serial = ml_view_reader_ask(views->reader, member->id, member->pid, hold);
+        const struct ml_view_question question = {
+            .id = member->id,
+            .pid = member->pid,
+            .is_to_be_held = hold,
+            .tree_reading = tree_reading};
+        const uint64_t serial = ml_view_reader_ask(views->reader, &question);
         views->asked_serial = serial > views->asked_serial ? serial : views->asked_serial;
     }
 }
 
 void ml_views_want(struct ml_engine *engine, struct ml_member *member) {
-    ask(engine, member, false);
+    ask(engine, member, false, 0);
+}
+
+/* A dump's reading counts as well: the tree's peak is never less than what a dump shows. */
+static void ask_all(struct ml_engine *engine, bool hold) {
+    struct ml_views *views = engine->views;
+    views->tree_reading++;
+    views->tree_cost_ns = 0;
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        ask(engine, engine->members.items[i], hold, views->tree_reading);
+    }
+    views->tree_serial = views->asked_serial;
+}
+
+void ml_views_want_tree(struct ml_engine *engine) {
+    ask_all(engine, false);
 }
 
 void ml_views_want_all(struct ml_engine *engine, void (*on_all)(struct ml_engine *engine)) {
     struct ml_views *views = engine->views;
-    for (uint32_t i = 0; i < engine->members.count; i++) {
-        ask(engine, engine->members.items[i], engine->options->whole == ML_WHOLE_STOP);
-    }
+    ask_all(engine, engine->options->whole == ML_WHOLE_STOP);
     views->on_all = on_all;
     if (views->told_serial == views->asked_serial) {
         end_wait(engine);

@@ -18,7 +18,13 @@ struct ml_views {
     void (*on_all)(struct ml_engine *engine); /* a dump that waits; NULL: none */
     ev_timer patience;
     ev_timer look_timer; /* host/engine/views/peaks.h */
-    uint64_t next_ns;    /* CLOCK_MONOTONIC: no reading before that nobody waits for */
+    uint64_t next_ns;    /* CLOCK_MONOTONIC: no reading of one before that nobody waits for */
+    /* Readings of all that run. */
+    uint32_t tree_reading; /* the last one's number; 0: there was none */
+    uint64_t tree_serial;  /* of its last question */
+    uint64_t tree_cost_ns; /* of its questions so far */
+    uint64_t tree_next_ns; /* CLOCK_MONOTONIC: no next one before that nobody waits for */
+    uint64_t tree_bytes;   /* the largest private memory of all together at which they were read */
 };
 
 void ml_views_init(struct ml_engine *engine);
@@ -30,7 +36,10 @@ bool ml_views_may_be_seen(const struct ml_engine *engine, const struct ml_member
 /* Have its threads and its memory read, and tell the service. */
 void ml_views_want(struct ml_engine *engine, struct ml_member *member);
 
-/* The same for all that run; then, perhaps before this returns, `on_all` is called once. */
+/* The same for all that run, since together they have most private memory. */
+void ml_views_want_tree(struct ml_engine *engine);
+
+/* The same for a dump; then, perhaps before this returns, `on_all` is called once. */
 void ml_views_want_all(struct ml_engine *engine, void (*on_all)(struct ml_engine *engine));
 
 #endif
