@@ -133,6 +133,7 @@ static const char *const sizes[] = {
 static const char *const policies[] = {"", "--policy=l0", "--policy=l1", "--policy=l2", NULL};
 static const char *const figures[] = {
     "", "--figure=pss", "--figure=rss", "--figure=private", "--figure=swap", NULL};
+static const char *const moments[] = {"", "--at=peak", "--at=dump", NULL};
 static const char *const depths[] = {"", "--depth=1", "--depth=4000000000", NULL};
 
 enum file { FILE_FIRST, FILE_BOTH, FILE_BEFORE }; /* DUMP; BEFORE DUMP; --before=BEFORE DUMP */
@@ -185,13 +186,13 @@ static const struct line {
     {&ml_command_upload, {"--dry-run", "--form=otlp"}, {names, sizes}, FILE_FIRST},
     {&ml_command_components, {NULL}, {policies, limits, pids}, FILE_FIRST},
     {&ml_command_components, {NULL}, {policies, figures, limits}, FILE_BOTH},
-    {&ml_command_components, {"--json"}, {policies, figures, pids}, FILE_FIRST},
-    {&ml_command_components, {"--csv"}, {policies, figures, pids}, FILE_BOTH},
+    {&ml_command_components, {"--json"}, {policies, figures, pids, moments}, FILE_FIRST},
+    {&ml_command_components, {"--csv"}, {policies, figures, pids, moments}, FILE_BOTH},
     {&ml_command_components, {"--html", "-o", "/dev/null"}, {policies, figures}, FILE_BOTH},
     {&ml_command_expand, {"heap"}, {depths, pids}, FILE_FIRST},
-    {&ml_command_expand, {"mapped"}, {depths, pids}, FILE_FIRST},
+    {&ml_command_expand, {"mapped"}, {depths, pids, moments}, FILE_FIRST},
     {&ml_command_list, {NULL}, {policies, pids}, FILE_FIRST},
-    {&ml_command_list, {"--csv"}, {policies, pids}, FILE_FIRST},
+    {&ml_command_list, {"--csv"}, {policies, pids, moments}, FILE_FIRST},
 };
 enum { LINES = sizeof(lines) / sizeof(lines[0]) };
 

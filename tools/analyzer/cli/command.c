@@ -74,6 +74,7 @@ int ml_command_fail(const struct ml_command *command, const char *error) {
 }
 
 const char *const ml_metric_words[] = {"live", "peak", "total", "resident", "waste", "alone", NULL};
+const char *const ml_moment_words[] = {"dump", "peak", NULL};
 const char *const ml_ended_words[] = {"yes", "no", NULL};
 
 bool ml_command_read(
@@ -374,6 +375,26 @@ narrow(const struct ml_command *command, const struct ml_load *load, struct ml_p
     return true;
 }
 
+/* Go to the requested moment. False: it was not read, which is reported. */
+static bool
+go_back(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
+    const bool is_best = load->moment == ML_MOMENT_BEST && load->pid == 0 &&
+                         load->ended == ML_ENDED_ALONE && profile->processes_count > 1 &&
+                         !ml_profile_anyone_runs(profile);
+
+    if (load->moment == ML_MOMENT_DUMP || (load->moment == ML_MOMENT_BEST && !is_best) ||
+        ml_profile_move_to_tree_peak(profile) || is_best) {
+        return true;
+    }
+    ml_command_say_of(
+        command,
+        load->path,
+        "%s read when all processes together had most private memory",
+        load->pid != 0 ? "that process was not" : "no process was"
+    );
+    return false;
+}
+
 /* Read it and keep only the requested processes; is_lacking if they may be missing and are. Returns
  * the exit code. */
 static int read_profile(
@@ -389,6 +410,10 @@ static int read_profile(
         return load->may_lack ? ML_EXIT_OK : ML_EXIT_LACKING;
     }
     ml_profile_show_ended(&loaded->profile, load->ended);
+    if (!go_back(command, load, &loaded->profile)) {
+        loaded->is_lacking = true;
+        return ML_EXIT_LACKING;
+    }
     return ML_EXIT_OK;
 }
 

@@ -64,6 +64,13 @@ extern const struct ml_command ml_command_upload;
         .help = "count what ended processes left as live, or never (default: only where nothing "  \
                 "runs any more)"                                                                   \
     }
+#define ML_ROW_MOMENT(type, member)                                                                \
+    {                                                                                              \
+        .name = "--at", ML_WORD_TO(type, member), .words = ml_moment_words,                        \
+        .help = "as of the dump (ended processes: each as it was when it was largest), or of the " \
+                "peak, when all together had most private memory (default: dump, and peak where "  \
+                "nothing runs any more)"                                                           \
+    }
 #define ML_ROW_PRUNE(type, member)                                                                 \
     {                                                                                              \
         .name = "--prune", ML_SIZE_TO(type, member), .least = 1, .value = "BYTES",                 \
@@ -97,6 +104,7 @@ extern const struct ml_command ml_command_upload;
                                       "output folder of memlog run"
 
 extern const char *const ml_metric_words[]; /* in the enum's order */
+extern const char *const ml_moment_words[]; /* likewise, up to ML_MOMENT_PEAK */
 extern const char *const ml_ended_words[];  /* from ML_ENDED_SHOWN on */
 
 /* Read a command's words into its request. True, or the exit code: after --help, or after a
@@ -152,6 +160,13 @@ enum ml_load_processes {
     ML_LOAD_SERIES   /* likewise, but only series and their stacks; nothing of the cells */
 };
 
+/* Of which moment processes' mappings are. */
+enum ml_moment {
+    ML_MOMENT_DUMP,
+    ML_MOMENT_PEAK, /* of the tree's most private memory */
+    ML_MOMENT_BEST  /* that, where several processes are told and nobody runs any more */
+};
+
 /* Options of a load. */
 struct ml_load {
     const char *path;              /* "-": stdin */
@@ -165,6 +180,7 @@ struct ml_load {
     const char *alternative_dirs;  /* tools/analyzer/symbols/search.h; NULL: none */
     const char *breakpad_dirs;     /* likewise */
     enum ml_ended ended;           /* whether what processes left counts as live */
+    enum ml_moment moment;
     enum ml_load_processes processes;
     bool takes_unrecorded; /* it has words for a process without a profile */
     bool is_nameless;      /* functions need no names */

@@ -20,6 +20,7 @@ struct request {
     bool is_shown; /* the policy alone */
     uint32_t pid, limit;
     enum ml_ended ended;
+    enum ml_moment moment;
     const char *files[DUMPS_MAX + 1];
 };
 
@@ -44,6 +45,7 @@ static const struct ml_option options[] = {
              "among its processes)"},
     ML_ROW_LIMIT(struct request, limit, "at most N components as text (default: 40)"),
     ML_ROW_ENDED(struct request, ended),
+    ML_ROW_MOMENT(struct request, moment),
 };
 
 static enum ml_status
@@ -81,6 +83,7 @@ static int add_dump(
         .output_path = request->output,
         .pid = request->pid,
         .ended = request->ended,
+        .moment = request->moment,
         .processes = ML_LOAD_OWN,
         .takes_unrecorded = true,
         .is_nameless = !ml_policy_needs_names(table->policy)};
@@ -120,7 +123,7 @@ static int tell(
 }
 
 static int run(const struct ml_command *command, char *const *words) {
-    struct request request = {.policy = "l0", .limit = LIMIT};
+    struct request request = {.policy = "l0", .limit = LIMIT, .moment = ML_MOMENT_BEST};
     struct ml_component_table table = {0};
     struct ml_policy policy = {0};
     int exit_code = ML_EXIT_OK;

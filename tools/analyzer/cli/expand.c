@@ -12,6 +12,7 @@ struct request {
     bool is_csv;
     uint32_t depth, pid;
     enum ml_ended ended;
+    enum ml_moment moment;
     const char *words[3]; /* COMPONENT DUMP, or DUMP */
 };
 
@@ -24,6 +25,7 @@ static const struct ml_option expand_options[] = {
      .help = "at most N frames of a stack (default: 8)"},
     ML_ROW_PID(struct request, pid, "this process only"),
     ML_ROW_ENDED(struct request, ended),
+    ML_ROW_MOMENT(struct request, moment),
 };
 
 static const struct ml_option list_options[] = {
@@ -33,6 +35,7 @@ static const struct ml_option list_options[] = {
      .help = "comma-separated values, with all figures and whole stacks"},
     ML_ROW_PID(struct request, pid, "this process only"),
     ML_ROW_ENDED(struct request, ended),
+    ML_ROW_MOMENT(struct request, moment),
 };
 
 static int write_expanded(
@@ -84,6 +87,7 @@ static int tell(
         .path = path,
         .pid = request->pid,
         .ended = request->ended,
+        .moment = request->moment,
         .processes = ML_LOAD_OWN,
         .takes_unrecorded = true};
     struct ml_component_table table;
@@ -104,7 +108,7 @@ static int tell(
 }
 
 static int run(const struct ml_command *command, char *const *words) {
-    struct request request = {.policy = "l0", .depth = DEPTH};
+    struct request request = {.policy = "l0", .depth = DEPTH, .moment = ML_MOMENT_BEST};
     const struct ml_load confined = {.path = NULL};
     struct ml_policy policy = {0};
     int exit_code = ML_EXIT_OK;

@@ -37,6 +37,7 @@ struct making {
     const struct ml_stacks *stacks;
     const struct ml_sharing *sharing;
     const struct ml_profile_process *process;
+    const uint32_t *nodes; /* of that process */
     struct ml_ancestors ancestors;
     struct ml_component_figures heap; /* of its live blocks, in all mappings */
     bool is_failed;                   /* no memory */
@@ -160,10 +161,29 @@ nodes_of(const struct ml_stacks *stacks, const struct ml_profile_process *proces
     return is_recorded ? stacks->merged[process - stacks->profile->processes] : NULL;
 }
 
+/* Of one that may be a copy (ml_profile_at_tree_peak). */
+static const uint32_t *
+own_nodes_of(const struct ml_stacks *stacks, const struct ml_profile_process *process) {
+    const struct ml_profile *profile = stacks->profile;
+    const struct ml_profile_process *end = profile->processes + profile->processes_count;
+
+    if (process->recording != ML_PROFILE_RECORDED ||
+        (process >= profile->processes && process < end)) {
+        return nodes_of(stacks, process);
+    }
+    for (const struct ml_profile_process *one = profile->processes; one < end; one++) {
+        if (one->id == process->id) {
+            return nodes_of(stacks, one);
+        }
+    }
+    return NULL;
+}
+
 /* The number among all of a node of the process. */
 static uint32_t
-node_of(const struct ml_stacks *stacks, const struct ml_profile_process *process, uint32_t id) {
-    const uint32_t *nodes = nodes_of(stacks, process);
+node_of(const struct making *making, const struct ml_profile_process *process, uint32_t id) {
+    const uint32_t *nodes =
+        process == making->process ? making->nodes : nodes_of(making->stacks, process);
     const size_t at = nodes ? ml_profile_node_at(process, id) : SIZE_MAX;
 
     return at == SIZE_MAX ? ML_STACKS_NONE : nodes[at];
@@ -182,7 +202,7 @@ static void take(void *context, const struct ml_owned *owned) {
         .path = region->name,
         .name = name_of(region, &origin),
         .file = ml_component_is_slack(owned->kind) ? no_text : file_of(process, region),
-        .node = node_of(making->stacks, origin.process, origin.node)};
+        .node = node_of(making, origin.process, origin.node)};
 
     if (owned->kind == ML_COMPONENT_HEAP) {
         ml_component_figures_add(&making->heap, &owned->figures);
@@ -210,7 +230,7 @@ static void put_heap(struct making *making) {
         part = ml_component_figures_take(
             &making->heap, cell->resident_private_bytes, cell->resident_shared_bytes
         );
-        row.node = node_of(making->stacks, process, cell->node);
+        row.node = node_of(making, process, cell->node);
         put(making, row, &part, ML_ROW_OTHERS);
     }
     row.node = ML_STACKS_NONE;
@@ -269,6 +289,7 @@ bool ml_rows_add(
         .stacks = stacks,
         .sharing = sharing,
         .process = process,
+        .nodes = own_nodes_of(stacks, process),
         .ancestors = ml_ancestors_of(stacks->profile, process)};
     const struct ml_owner_visitor visitor = {.take = take, .context = &making};
     const size_t first = rows->count;

@@ -47,9 +47,13 @@ process_at(const struct ml_profile *profile, size_t number) {
     return number < profile->others_count ? &profile->others[number] : NULL;
 }
 
+static bool is_left_by_exec(const struct ml_profile_process *process) {
+    return process->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED;
+}
+
 /* Of an image that was left by exec the next one of the same process counts. */
 static bool is_counted(const struct ml_profile *profile, const struct ml_profile_process *process) {
-    return process->regions_count > 0 && process->state != MEMLOG_SERVICE_PROCESS_STATE_REPLACED &&
+    return process->regions_count > 0 && !is_left_by_exec(process) &&
            ml_profile_is_shown(profile, process);
 }
 
@@ -166,8 +170,11 @@ dump_new(struct ml_component_table *table, const struct ml_profile *profile, con
     }
     table->dumps[table->dumps_count] = (struct ml_component_dump
     ){.path = strdup(path),
-      .time_ns = profile->now.realtime_ns,
+      .time_ns =
+          profile->is_at_tree_peak ? ml_profile_tree_peak_ns(profile) : profile->now.realtime_ns,
       .is_ended = !ml_profile_anyone_runs(profile),
+      .is_tree_peak = profile->is_at_tree_peak,
+      .dropped = profile->is_at_tree_peak ? profile->tree_views_dropped : 0,
       .first_line = table->lines_count};
     table->dumps_count++;
     return table->dumps[table->dumps_count - 1].path != NULL &&
@@ -199,6 +206,8 @@ bool ml_component_table_add(
         } else if (is_unread(profile, process)) {
             dump->unread++;
             dump->unread_bytes += resident_bytes(process);
+        } else if (profile->is_at_tree_peak && !is_left_by_exec(process)) {
+            dump->absent += ml_profile_stands_for(process);
         }
     }
     if (done) {

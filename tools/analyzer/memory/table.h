@@ -29,11 +29,14 @@ struct ml_component_line {
 
 struct ml_component_dump {
     char *path;
-    uint64_t time_ns;             /* time of day */
+    uint64_t time_ns;             /* time of day of what is told */
     size_t unread;                /* processes whose mappings are not in it */
     size_t heapless;              /* processes of which it is not known what part is heap */
     uint64_t unread_bytes;        /* what is known to be resident of them */
     bool is_ended;                /* nobody runs: each process is as it was when it was largest */
+    bool is_tree_peak;            /* all is as it was when all together had most private memory */
+    uint64_t absent, dropped;     /* at the peak: processes that are not in it; and for want of
+                                     room */
     uint64_t held_by_others;      /* ml_sharing_held_by_others() */
     size_t first_line, end_lines; /* the line of all comes first */
 };

@@ -23,6 +23,8 @@ bool ml_profile_at_tree_peak(
 #define TAKE(member_) out->member_ = then->member_;
         MEMORY_MEMBERS(TAKE)
 #undef TAKE
+        out->cells_were_laid = false;
+        out->coverage_private_bytes = out->footprint_bytes = 0; /* they are of another moment */
     }
     return true;
 }

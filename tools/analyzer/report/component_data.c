@@ -6,6 +6,11 @@
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/component_table.h"
 
+/* "ended": each process as it was when it was largest itself. */
+static const char *moment_of(const struct ml_component_dump *dump) {
+    return dump->is_tree_peak ? "peak" : dump->is_ended ? "ended" : "dump";
+}
+
 static void json_line(
     struct ml_json *json, const struct ml_component_view *view, const struct ml_component_line *line
 ) {
@@ -31,6 +36,7 @@ static void json_line(
     ml_json_number_member(json, "page_tables_bytes", line->page_tables);
     ml_json_number_member(json, "kernel_stacks_bytes", line->kernel_stacks);
     if (line->pid == 0) {
+        ml_json_string_member(json, "moment", moment_of(dump));
         ml_json_number_member(json, "held_by_others_bytes", dump->held_by_others);
         ml_json_number_member(json, "unread_processes", dump->unread);
         ml_json_number_member(json, "heap_unknown_processes", dump->heapless);

@@ -25,6 +25,30 @@ static void put_signed(const struct ml_report_page *page, int64_t bytes) {
     ml_report_print(page, "%*s", SIZE_COLUMNS, text);
 }
 
+/* Whose memory it is, at the tree's peak. */
+static void put_peak(
+    const struct ml_report_page *page, const struct ml_component_dump *dump, const char *number
+) {
+    const uint64_t there = dump->end_lines - dump->first_line - 1 + dump->unread;
+
+    ml_report_print(
+        page,
+        "%sas of %s, when all together had most private memory; %s of %s processes are in it\n",
+        number,
+        ml_report_time_of_day(dump->time_ns).text,
+        ml_units_count(there).text,
+        ml_units_count(there + dump->absent).text
+    );
+    if (dump->dropped > 0) {
+        ml_report_print(
+            page,
+            "%s%s more ran then, for which memlog-service had no room\n",
+            number,
+            ml_units_count(dump->dropped).text
+        );
+    }
+}
+
 /* What must be known to read the figures. */
 static void put_notes(const struct ml_report_page *page, const struct ml_component_table *table) {
     for (size_t i = 0; i < table->dumps_count; i++) {
@@ -35,6 +59,9 @@ static void put_notes(const struct ml_report_page *page, const struct ml_compone
 
         if (table->dumps_count > 1) {
             snprintf(number, sizeof number, "dump %zu: ", i + 1);
+        }
+        if (dump->is_tree_peak) {
+            put_peak(page, dump, number);
         }
         if (dump->is_ended && dump->end_lines > dump->first_line + 1) {
             ml_report_print(

@@ -500,6 +500,7 @@ static void put_report(const struct ml_report *report, bool with_stacks, FILE *o
     ml_report_json_tree(&json, profile);
     time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
     ml_whole_tree_member(&json, profile);
+    ml_whole_tree_peak_member(&json, profile);
     if (with_stacks && report->list != ML_LIST_ROWS) {
         put_stacks(&json, report, NULL, &report->stacks->tree);
     }

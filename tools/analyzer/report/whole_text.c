@@ -2,7 +2,7 @@
  * tools.
  *
  * One rule: each line is true of one moment. Processes that have ended were largest at different
- * moments, so there is no sum of them. */
+ * moments, so the sum of all is of the moment at which together they had most. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,7 +164,41 @@ static void put_running(
     put_notes(page, &whole);
 }
 
-static void put_ended(const struct ml_report_page *page, const struct line *lines, size_t count) {
+/* The sum of when all together had most; false: it was never read. */
+static bool put_peak(const struct ml_report_page *page, struct ml_mapped_names *names) {
+    const struct ml_profile *profile = page->report->profile;
+    struct ml_whole whole;
+    char text[ML_WHOLE_TEXT_BYTES];
+
+    if (!ml_whole_of_tree_peak(profile, &whole) || whole.components.all.private == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        struct ml_profile_process then;
+        if (ml_profile_at_tree_peak(&profile->processes[i], &then)) {
+            ml_mapped_names_add(names, &whole, &then);
+        }
+    }
+    put_sum(page, &whole);
+    snprintf(
+        text,
+        sizeof text,
+        "of %s process%s at %s, when together they had most; below, each at its own largest "
+        "reading",
+        ml_units_count(whole.read_count).text,
+        whole.read_count == 1 ? "" : "es",
+        ml_report_time_of_day(ml_profile_tree_peak_ns(profile)).text
+    );
+    put_below(page, text);
+    return true;
+}
+
+static void put_ended(
+    const struct ml_report_page *page,
+    const struct line *lines,
+    size_t count,
+    struct ml_mapped_names *names
+) {
     const struct ml_profile *profile = page->report->profile;
     struct ml_whole whole = {0};
 
@@ -174,7 +208,9 @@ static void put_ended(const struct ml_report_page *page, const struct line *line
         put_notes(page, &lines[0].whole);
         return;
     }
-    fputs("each process at its largest reading\n", page->out);
+    if (!put_peak(page, names)) {
+        fputs("each process at its largest reading\n", page->out);
+    }
     put_processes(page, lines, count);
     for (size_t i = 0; i < count && i < LINES_MAX; i++) {
         whole.heapless_count += lines[i].whole.heapless_count;
@@ -195,7 +231,7 @@ void ml_report_whole(const struct ml_report_page *page) {
         if (anyone_runs) {
             put_running(page, lines, count, &names);
         } else {
-            put_ended(page, lines, count);
+            put_ended(page, lines, count, &names);
         }
         ml_mapped_names_fini(&names);
     }

@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "base/metric_label.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/whole/whole.h"
 
 /* Smaller ones are in the tree's sums alone. */
@@ -114,6 +115,23 @@ static void put_sums(struct ml_json *json, const struct ml_component_figures *fi
     ml_json_number_member(json, "swapped_bytes", figures->swapped);
 }
 
+/* The members that all sums have. */
+static void put_tree(struct ml_json *json, const struct ml_whole *whole) {
+    put_sums(json, &whole->components.all);
+    ml_json_number_member(json, "unread_bytes", whole->unread_bytes);
+    ml_json_number_member(json, "never_read_processes", whole->never_read_count);
+    ml_json_key(json, "moved_bytes");
+    ml_json_integer(json, whole->components.moved);
+    ml_json_open_member(json, "components", '[');
+    for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
+        ml_json_open(json, '{');
+        ml_json_string_member(json, "name", ml_component_name(i));
+        put_sums(json, &whole->components.of[i]);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
 void ml_whole_tree_member(struct ml_json *json, const struct ml_profile *profile) {
     struct ml_whole whole;
 
@@ -124,19 +142,23 @@ void ml_whole_tree_member(struct ml_json *json, const struct ml_profile *profile
     }
     ml_whole_of_running(profile, &whole);
     ml_json_open_member(json, "memory", '{');
-    put_sums(json, &whole.components.all);
-    ml_json_number_member(json, "unread_bytes", whole.unread_bytes);
-    ml_json_number_member(json, "never_read_processes", whole.never_read_count);
-    ml_json_key(json, "moved_bytes");
-    ml_json_integer(json, whole.components.moved);
-    ml_json_open_member(json, "components", '[');
-    for (enum ml_component i = 0; i < ML_COMPONENTS; i++) {
-        ml_json_open(json, '{');
-        ml_json_string_member(json, "name", ml_component_name(i));
-        put_sums(json, &whole.components.of[i]);
-        ml_json_close(json, '}');
+    put_tree(json, &whole);
+    ml_json_close(json, '}');
+}
+
+void ml_whole_tree_peak_member(struct ml_json *json, const struct ml_profile *profile) {
+    struct ml_whole whole;
+
+    if (!ml_whole_of_tree_peak(profile, &whole)) {
+        ml_json_key(json, "memory_peak");
+        ml_json_null(json);
+        return;
     }
-    ml_json_close(json, ']');
+    ml_json_open_member(json, "memory_peak", '{');
+    ml_json_string_member(json, "time", ml_units_time_ms(ml_profile_tree_peak_ns(profile)).text);
+    ml_json_number_member(json, "processes", whole.read_count + whole.never_read_count);
+    ml_json_number_member(json, "dropped_processes", profile->tree_views_dropped);
+    put_tree(json, &whole);
     ml_json_close(json, '}');
 }
 

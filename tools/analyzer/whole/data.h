@@ -17,6 +17,10 @@ void ml_whole_json(const struct ml_profile *profile, FILE *out);
  * Shared bytes are not summed up, since several processes have the same ones. */
 void ml_whole_tree_member(struct ml_json *json, const struct ml_profile *profile);
 
+/* A member "memory_peak": the same of when all processes together had most private memory, with
+ * its time. null: that was never read. */
+void ml_whole_tree_peak_member(struct ml_json *json, const struct ml_profile *profile);
+
 /* Families of Prometheus' text format, of running processes alone. */
 void ml_whole_metrics(const struct ml_profile *profile, FILE *out);
 

@@ -90,6 +90,17 @@ void ml_whole_of_running(const struct ml_profile *profile, struct ml_whole *out)
     add_running(out, profile->others, profile->others_count);
 }
 
+bool ml_whole_of_tree_peak(const struct ml_profile *profile, struct ml_whole *out) {
+    *out = (struct ml_whole){0};
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        struct ml_profile_process then;
+        if (ml_profile_at_tree_peak(&profile->processes[i], &then)) {
+            ml_whole_add(out, &then);
+        }
+    }
+    return out->read_count > 0;
+}
+
 uint64_t ml_whole_bytes(const struct ml_whole *whole) {
     return whole->components.all.private + whole->unread_bytes;
 }

@@ -39,6 +39,9 @@ void ml_whole_add(struct ml_whole *whole, const struct ml_profile_process *proce
 /* All processes that run. */
 void ml_whole_of_running(const struct ml_profile *profile, struct ml_whole *out);
 
+/* All processes when together they had most private memory. False: that was never read. */
+bool ml_whole_of_tree_peak(const struct ml_profile *profile, struct ml_whole *out);
+
 /* Its private memory, read or unread. Units: bytes. */
 uint64_t ml_whole_bytes(const struct ml_whole *whole);
 
