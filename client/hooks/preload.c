@@ -9,6 +9,7 @@
 #include "client/memlog.h"
 #include "client/patch/patch.h"
 #include "client/recording/lifecycle.h"
+#include "client/recording/loader.h"
 #include "client/recording/past.h"
 #include "client/startup/aside.h"
 #include "client/startup/exec_preload.h"
@@ -39,6 +40,7 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
     ml_next_resolve();
     ml_next_resolve_new();
     ml_libc_resolve();
+    ml_loader_find();
     /* The user who starts a setuid program chooses its environment, and must not become its
      * host. */
     if (socket_path != NULL && getauxval(AT_SECURE) == 0 && memlog_start(socket_path) == 0) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/recording/hook.h"
+#include "client/recording/loader.h"
 #include "client/recording/mapping_names.h"
 #include "client/recording/record.h"
 #include "client/state/process.h"
@@ -36,7 +37,9 @@ static void keep(enum ml_mapping_kind kind, uintptr_t address, uint64_t length_b
     atomic_store_explicit(&before.list[i].kind, (uint32_t)kind + 1, memory_order_release);
 }
 
+/* What was mapped there meanwhile comes behind it, and counts. */
 void ml_mapping_begin(struct ml_lane *lane) {
+    ml_loader_record(lane);
     const uint32_t count = atomic_load_explicit(&before.count, memory_order_relaxed);
     for (uint32_t i = 0; i < count && i < KEPT_MAX; i++) {
         const struct kept *kept = &before.list[i];
