@@ -256,7 +256,8 @@ class Moment:
         self.others = []
         self.said = []  # lines before "ready"
         words = [word.replace("{folder}", str(folder)) for word in program.words]
-        self.environment = {**os.environ, **program.environment, "XDG_RUNTIME_DIR": str(folder / "run"), "HOME": str(folder)}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
+        self.environment = {**inherited, **program.environment, "XDG_RUNTIME_DIR": str(folder / "run"), "HOME": str(folder)}
         self.process = subprocess.Popen(
             [str(memlog), "run", "-q", "--no-page", "--dump-signal=USR2", "-o", str(folder / "dumps"), "--", *words], cwd=folder, env=self.environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(folder / "stderr", "wb"), start_new_session=True)
