@@ -14,12 +14,13 @@
 
 enum { PAGE_BYTES = 4096 };
 
-/* Before glibc 2.34 it may come with a library that is loaded later. */
-static void find_late(void) {
-    const struct ml_loaded_symbol found = ml_symbol_of_library("libpthread.so.0", "pthread_create");
-    ml_libc.pthread_create =
-        (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))(uintptr_t
-        )found.address;
+/* As C11 has it. <threads.h> is younger than the oldest glibc that memlog is built with. */
+int thrd_create(pthread_t *out_thread, int (*start)(void *), void *argument);
+enum { THREAD_ERROR = 2 }; /* thrd_error */
+
+/* Before glibc 2.34 they may come with a library that is loaded later. */
+static uintptr_t find_late(const char *name) {
+    return (uintptr_t)ml_symbol_of_library("libpthread.so.0", name).address;
 }
 
 static uint64_t stack_bytes(const pthread_attr_t *attributes) {
@@ -41,24 +42,54 @@ static uint64_t stack_end(const pthread_t *thread) {
     return (*(const volatile pthread_t *)thread | (PAGE_BYTES - 1)) + 1;
 }
 
+/* The thread was started. */
+static void note_stack(
+    const struct ml_unwind_entry *entry,
+    const pthread_t *thread,
+    const pthread_attr_t *attributes,
+    uintptr_t start
+) {
+    const uint64_t bytes = stack_bytes(attributes);
+    const uint64_t end = stack_end(thread);
+    if (bytes > 0 && bytes < end) {
+        ml_mapping_stack(entry, (const void *)(uintptr_t)(end - bytes), bytes, (const void *)start);
+    }
+}
+
 ML_VISIBLE ML_BETWEEN int pthread_create(
     pthread_t *out_thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument
 ) {
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     ML_LIBC_READY(pthread_create);
     if (ml_libc.pthread_create == NULL) {
-        find_late();
+        ml_libc.pthread_create =
+            (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *)
+            )find_late("pthread_create");
     }
     if (ml_libc.pthread_create == NULL) {
         return EAGAIN;
     }
-    const uint64_t bytes = stack_bytes(attributes);
     const int result = ml_libc.pthread_create(out_thread, attributes, start, argument);
-    const uint64_t end = result == 0 ? stack_end(out_thread) : 0;
-    if (bytes > 0 && bytes < end) {
-        ml_mapping_stack(
-            &entry, (const void *)(uintptr_t)(end - bytes), bytes, (const void *)(uintptr_t)start
-        );
+    if (result == 0) {
+        note_stack(&entry, out_thread, attributes, (uintptr_t)start);
+    }
+    return result;
+}
+
+/* It does not come past our pthread_create: glibc calls its own. */
+ML_VISIBLE ML_BETWEEN int thrd_create(pthread_t *out_thread, int (*start)(void *), void *argument) {
+    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+    ML_LIBC_READY(thrd_create);
+    if (ml_libc.thrd_create == NULL) {
+        ml_libc.thrd_create =
+            (int (*)(pthread_t *, int (*)(void *), void *))find_late("thrd_create");
+    }
+    if (ml_libc.thrd_create == NULL) {
+        return THREAD_ERROR; /* before glibc 2.28 there is none */
+    }
+    const int result = ml_libc.thrd_create(out_thread, start, argument);
+    if (result == 0) {
+        note_stack(&entry, out_thread, NULL, (uintptr_t)start);
     }
     return result;
 }

@@ -43,6 +43,7 @@ void ml_libc_resolve(void) {
     ml_symbol_next_function(&ml_libc.shmat, "shmat");
     ml_symbol_next_function(&ml_libc.shmdt, "shmdt");
     ml_symbol_next_function(&ml_libc.pthread_create, "pthread_create");
+    ml_symbol_next_function(&ml_libc.thrd_create, "thrd_create");
     ml_symbol_next_function(&ml_libc.pthread_attr_getstacksize, "pthread_attr_getstacksize");
     ml_libc.stack_bytes = default_stack_bytes();
     ml_symbol_next_function(&ml_libc.mmap, "mmap"); /* behind the other four: it stands for them */

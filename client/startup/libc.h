@@ -52,6 +52,7 @@ struct ml_libc {
     void *(*shmat)(int, const void *, int);
     int (*shmdt)(const void *);
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    int (*thrd_create)(pthread_t *, int (*)(void *), void *);
     int (*pthread_attr_getstacksize)(const pthread_attr_t *, size_t *);
     uint64_t stack_bytes; /* of a thread whose creator does not say; 0: not known */
     void *syscall;        /* jumped to, never called: see hooks/clone.c */

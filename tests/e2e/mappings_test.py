@@ -24,7 +24,7 @@ CASES = {
     "advice": (
         "huge_pages", "not_needed", "freed", "reserved", "protected", "named", "locked", "populated", "grows_down",
     ),
-    "stacks": ("stacks_default", "stacks_sized", "stacks_given", "stacks_detached", "stacks_ended", "stacks_many"),
+    "stacks": ("stacks_default", "stacks_sized", "stacks_given", "stacks_detached", "stacks_ended", "stacks_many", "stacks_c11"),
     "random": tuple(f"random{seed}" for seed in range(8)),
     "odd": ("many", "raw_call", "raw_unmap", "raw_over", "in_a_handler", "in_a_vfork_child", "by_brk", "by_malloc", "by_malloc_in_parts",
         "heap_without_brk",

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include "tests/oracle/maps/claims.h"
@@ -14,6 +15,8 @@ MAPS_PATH static void stacks_given(void);
 MAPS_PATH static void stacks_detached(void);
 MAPS_PATH static void stacks_ended(void);
 MAPS_PATH static void stacks_many(void);
+MAPS_PATH static void stacks_c11(void);
+MAPS_PATH int rest_as_c11(void *argument);
 MAPS_PATH void *rest_here(void *argument);
 MAPS_PATH void *end_at_once(void *argument);
 MAPS_PATH void use_stack(void);
@@ -149,6 +152,28 @@ MAPS_PATH static void stacks_many(void) {
     (void)pthread_barrier_wait(&resting);
 }
 
+MAPS_PATH int rest_as_c11(void *argument) {
+    use_stack();
+    claim_own_stack("rest_as_c11");
+    (void)pthread_barrier_wait(&resting);
+    for (;;) {
+        (void)pause();
+    }
+    return argument != NULL;
+}
+
+/* C11's threads have a call of their own. */
+MAPS_PATH static void stacks_c11(void) {
+    thrd_t thread;
+    begin(2);
+    for (int i = 0; i < 2; i++) {
+        if (thrd_create(&thread, rest_as_c11, NULL) != thrd_success) {
+            claims_die("thrd_create failed");
+        }
+    }
+    (void)pthread_barrier_wait(&resting);
+}
+
 bool stacks_case(const char *name) {
     static const struct maps_case cases[] = {
         {"stacks_default", stacks_default},
@@ -157,6 +182,7 @@ bool stacks_case(const char *name) {
         {"stacks_detached", stacks_detached},
         {"stacks_ended", stacks_ended},
         {"stacks_many", stacks_many},
+        {"stacks_c11", stacks_c11},
     };
     return maps_run(cases, sizeof(cases) / sizeof(*cases), name);
 }
