@@ -192,6 +192,7 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .coverage_heap_bytes = process->coverage_heap_bytes,
         .coverage_private_bytes = process->coverage_private_bytes,
         .coverage_mapped_bytes = process->coverage_mapped_bytes,
+        .coverage_files_bytes = process->coverage_files_bytes,
         .hooked_functions = process->hooked_functions,
         .unseen = ml_dump_text(&process->unseen),
         .cells_were_laid = process->cells_were_laid,

@@ -73,17 +73,16 @@ static struct ml_coverage_entries entries_of(const struct ml_staging_header *hea
 }
 _Static_assert((int)ML_COVERAGE_REFUSED_BYTES >= (int)ML_ENTRIES_REFUSED_BYTES, "it fits");
 
-/* By the view that a dump has. */
-static uint64_t mapped_bytes(const struct ml_client *client) {
-    const struct ml_host_view *view =
-        client->phase == ML_CLIENT_RUNNING ? client->view : client->largest_view;
-    return view != NULL ? view->holdings.private_bytes : 0;
+/* The view that a dump has. NULL: none. */
+static const struct ml_host_view *view_of(const struct ml_client *client) {
+    return client->phase == ML_CLIENT_RUNNING ? client->view : client->largest_view;
 }
 
 /* Frees without a block, in a process whose events are all here: either the alloc or the free of
  * these blocks went past memlog. No event was lost. A forked child also frees what it inherited. */
 static struct ml_coverage_told
 coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_frees) {
+    const struct ml_host_view *view = view_of(client);
     const struct ml_coverage_facts facts = {
         .running = client->phase == ML_CLIENT_RUNNING,
         .from_startup = client->setup.from_startup,
@@ -95,7 +94,8 @@ coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_f
         .missed_frees = client->tracker.missed_frees,
         .past = past_of(&client->staging.header),
         .entries = entries_of(&client->staging.header),
-        .mapped_bytes = mapped_bytes(client)};
+        .mapped_bytes = view != NULL ? view->holdings.private_bytes : 0,
+        .files_bytes = view != NULL ? view->files_bytes : 0};
     struct ml_coverage_told told;
     ml_coverage_tell(&client->coverage, &facts, &told);
     return told;

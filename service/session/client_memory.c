@@ -110,6 +110,7 @@ void ml_client_lay(
     lay_blocks(&laying, view);
     give_to_mappers(&laying, view);
     ml_session_release(client->session);
+    ml_host_view_count_files(view);
     ml_overlay_end(laying.overlay);
     view->bytes +=
         ml_overlay_bytes(laying.overlay) + view->holdings.capacity * sizeof(*view->holdings.items);

@@ -170,7 +170,8 @@ static void tell_unexplained(
     /* The heap at its largest: the allocator may keep what was freed. */
     const uint64_t most_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
     uint64_t known_bytes = most_bytes;
-    if (__builtin_add_overflow(known_bytes, facts->mapped_bytes, &known_bytes)) {
+    if (__builtin_add_overflow(known_bytes, facts->mapped_bytes, &known_bytes) ||
+        __builtin_add_overflow(known_bytes, facts->files_bytes, &known_bytes)) {
         known_bytes = UINT64_MAX;
     }
     if (!ml_coverage_explains(known_bytes, reading->private_bytes)) {
@@ -199,6 +200,7 @@ void ml_coverage_tell(
       .heap_bytes = reading->heap_bytes,
       .private_bytes = reading->private_bytes,
       .mapped_bytes = facts->mapped_bytes,
+      .files_bytes = facts->files_bytes,
       .hooked_functions = facts->entries.functions,
       .allocator = ml_coverage_allocator(&coverage->allocator)};
     if (!tell_found(&coverage->allocator, facts, out_told->unseen) &&

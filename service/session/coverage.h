@@ -71,13 +71,14 @@ struct ml_coverage_facts {
     struct ml_coverage_past past;
     struct ml_coverage_entries entries;
     uint64_t mapped_bytes; /* private memory whose mapper is known, beside the heap; 0: not read */
+    uint64_t files_bytes;  /* private memory of files' mappings, beside that; 0: not read */
 };
 
 /* What is reported. */
 struct ml_coverage_told {
     bool was_read; /* false: its memory never was, and both are 0 */
     uint64_t heap_bytes, private_bytes;
-    uint64_t mapped_bytes;                 /* as in the facts */
+    uint64_t mapped_bytes, files_bytes;    /* as in the facts */
     uint32_t hooked_functions;             /* of ml_coverage_entries */
     const char *allocator;                 /* "glibc"; the name's owner is the process's coverage */
     char unseen[ML_COVERAGE_UNSEEN_BYTES]; /* "": nothing is known to go unseen */

@@ -20,6 +20,29 @@ static void measure(struct ml_host_view *view) {
     }
 }
 
+/* What a mapping of a file has of its own: code that the loader has written into, data. */
+static bool is_of_file(const struct memlog_service_memory_region *region) {
+    return region->name.count_bytes > 0 && region->name.data[0] == '/';
+}
+
+void ml_host_view_count_files(struct ml_host_view *view) {
+    enum { KIB = 1024 };
+    const struct memlog_service_process_view *seen = &view->message->view;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < seen->regions.count; i++) {
+        const struct memlog_service_memory_region *region = &seen->regions.items[i];
+        bytes +=
+            is_of_file(region) ? KIB * (region->private_clean_kb + region->private_dirty_kb) : 0;
+    }
+    for (uint32_t i = 0; i < view->holdings.count; i++) {
+        const struct ml_holding *holding = &view->holdings.items[i];
+        const uint64_t held_bytes = holding->bytes.private;
+        const bool is_theirs = is_of_file(&seen->regions.items[holding->region]);
+        bytes -= is_theirs ? (held_bytes < bytes ? held_bytes : bytes) : 0;
+    }
+    view->files_bytes = bytes;
+}
+
 struct ml_host_view *ml_host_view_of(const struct memlog_service_show_process_request *message) {
     struct ml_host_view *view = malloc(sizeof(*view));
     void *copy = ml_message_copy(&memlog_service_show_process_request_type, message);

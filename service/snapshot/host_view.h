@@ -19,7 +19,11 @@ struct ml_host_view {
     uint64_t private_kb;         /* of all its mappings, and what is swapped out */
     struct ml_overlay overlay;   /* live blocks over its pages; without heaps: none were laid */
     struct ml_holdings holdings; /* what others hold of them */
+    uint64_t files_bytes;        /* private memory of files' mappings that nobody of them holds */
 };
+
+/* Its files_bytes: once its holdings are known. */
+void ml_host_view_count_files(struct ml_host_view *view);
 
 /* A copy of the message, with one reference. NULL: no memory. */
 struct ml_host_view *ml_host_view_of(const struct memlog_service_show_process_request *message);

@@ -87,6 +87,9 @@ START_TEST(memory_whose_mapper_is_known_needs_no_heap_to_explain_it) {
     ck_assert_uint_eq(told.mapped_bytes, 300 * MIB);
     facts.mapped_bytes = UINT64_MAX;
     ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+    facts.mapped_bytes = 100 * MIB;
+    facts.files_bytes = 60 * MIB;
+    ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
 }
 END_TEST
 
