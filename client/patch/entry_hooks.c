@@ -110,6 +110,70 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
     return result;
 }
 
+/* malloc, operator new and their like, which are called most: what all calls of a thread that
+ * records exactly have in common is done here, with its state in registers. */
+static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED) {
+    MAY_BE_LEFT();
+    struct ml_thread *thread = &ml_thread;
+    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+    if (ml_likely(ml_hook_enter_plain(thread, entry.sp))) {
+        struct ml_lane *lane = thread->lane;
+        const uintptr_t result = CALL_NEXT();
+        if (ml_likely(lane != NULL && result != 0)) {
+            ml_hook_recorded(thread);
+            ml_record_alloc_here(lane, &entry, (const void *)result, first);
+            ml_hook_late(thread, (const void *)result);
+        }
+        ml_hook_leave_plain(thread);
+        return result;
+    }
+    const struct ml_unwind_entry slow_entry = ml_unwind_entry_here();
+    if (ml_sampler_passes(thread, first)) {
+        ml_sampler_pass(thread, slow_entry.sp);
+        const uintptr_t passed = CALL_NEXT();
+        ml_sampler_passed(thread);
+        return passed;
+    }
+    if (ml_hook_is_idle(thread)) {
+        return CALL_NEXT();
+    }
+    const struct ml_hook hook = ml_hook_enter_slow(thread, slow_entry.sp);
+    const uintptr_t result = CALL_NEXT();
+    if (hook.lane != NULL && result != 0) {
+        ml_hook_alloc(thread, &hook, &slow_entry, (const void *)result, first);
+    }
+    ml_hook_leave_slow(thread, &hook);
+    return result;
+}
+
+/* free, operator delete and their like. */
+static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED) {
+    MAY_BE_LEFT();
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
+    struct ml_thread *thread = &ml_thread;
+    const void *block = (const void *)first;
+    if (block != NULL && ml_likely(ml_hook_enter_plain(thread, frame))) {
+        struct ml_lane *lane = thread->lane;
+        if (ml_likely(lane != NULL)) {
+            ml_hook_recorded(thread);
+            ml_record_free_here(lane, block, ML_OP_FREE);
+            ml_hook_calling(thread, ML_PHASE_NEXT);
+        }
+        const uintptr_t result = CALL_NEXT();
+        ml_hook_leave_plain(thread);
+        return result;
+    }
+    const bool drops = ml_sampler_filters(thread) && ml_sampler_drops(thread, block);
+    if (block == NULL || drops || ml_hook_is_idle(thread)) {
+        return CALL_NEXT();
+    }
+    const struct ml_hook hook = ml_hook_enter_slow(thread, frame);
+    (void)ml_hook_free(thread, &hook, block, ML_OP_FREE);
+    const uintptr_t result = CALL_NEXT();
+    ml_hook_leave_slow(thread, &hook);
+    return result;
+}
+
 static ML_HOT ML_HOOK uintptr_t entry_releases(CALLED) {
     MAY_BE_LEFT();
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
@@ -178,12 +242,19 @@ static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
     return result;
 }
 
+static bool is_size_first(const struct ml_allocator_call *call) {
+    return call->size_argument == 0 && call->count_argument == ML_ALLOCATOR_NONE &&
+           call->out_argument == ML_ALLOCATOR_NONE && call->text_argument == ML_ALLOCATOR_NONE;
+}
+
 static const void *hook_for(const struct ml_allocator_call *call) {
     switch ((enum ml_allocator_act)call->act) {
     case ML_ALLOCATOR_ALLOCATE:
-        return (const void *)(uintptr_t)entry_allocates;
+        return (const void *)(uintptr_t
+        )(is_size_first(call) ? entry_allocates_first : entry_allocates);
     case ML_ALLOCATOR_RELEASE:
-        return (const void *)(uintptr_t)entry_releases;
+        return (const void *)(uintptr_t
+        )(call->block_argument == 0 ? entry_releases_first : entry_releases);
     default:
         return (const void *)(uintptr_t)entry_resizes;
     }

@@ -60,9 +60,28 @@ static bool is_served(const struct ml_families *families, const char *name) {
     return families->is_library && ml_symbol_first(name).is_ours;
 }
 
+/* What a sanitizer's run-time always has. It wants to be the first to see each call, its own, too.
+ */
+enum { SANITIZERS = 5, SANITIZER_BYTES = 16 };
+static const char sanitizers[SANITIZERS][SANITIZER_BYTES] = {
+    "__asan_init", "__hwasan_init", "__lsan_init", "__msan_init", "__tsan_init"};
+
+static bool is_sanitizers(const char *name) {
+    for (uint32_t i = 0; i < SANITIZERS && name[0] == '_' && name[1] == '_'; i++) {
+        if (strcmp(name, sanitizers[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool add(void *context, const struct ml_elf_function *function) {
     struct ml_families *families = context;
     struct ml_allocator_function as;
+    if (is_sanitizers(function->name)) {
+        families->has_sanitizer = true;
+        return false;
+    }
     if (function->is_indirect ||
         !ml_allocator_function_of(function->name, function->name_bytes, &families->given, &as) ||
         is_served(families, function->name)) {
@@ -107,8 +126,10 @@ bool ml_families_find(struct ml_families *families) {
     }
     families->count = 0;
     families->has_too_many = false;
+    families->has_sanitizer = false;
     (void)ml_elf_functions_each(object->file, object->file_bytes, add, families);
-    for (uint32_t i = 0; i < ML_FAMILIES && !families->has_too_many; i++) {
+    const bool may_be = !families->has_too_many && !families->has_sanitizer;
+    for (uint32_t i = 0; i < ML_FAMILIES && may_be; i++) {
         struct ml_allocator_family *family = &families->families[i];
         family->is_wanted = family->joined == i && is_whole(families, family);
         any = any || family->is_wanted;

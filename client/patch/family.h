@@ -42,7 +42,8 @@ struct ml_families {
     } families[ML_FAMILIES];
     struct ml_candidate functions[ML_FAMILY_FUNCTIONS_MAX];
     uint32_t count;
-    bool has_too_many; /* more than there is room for: no family is wanted */
+    bool has_too_many;  /* more than there is room for: no family is wanted */
+    bool has_sanitizer; /* a run-time that checks each call is in it: likewise */
 };
 
 /* Look through the object's symbols; `object`, `given` and `is_library` are set. False: no family

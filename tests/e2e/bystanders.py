@@ -431,9 +431,9 @@ KINDS = [
                         "echo 'select count(*) from pg_class where oid < 3000' | setpriv --reuid=65534 --regid=65534 --clear-groups /usr/lib/postgresql/15/bin/postgres --single -D d postgres | grep count; rm -rf d"),
          [("postgres", BY_READING, "")], needs=("/usr/lib/postgresql/15/bin/postgres",), root=True, timeout=180),
     # ---- browsers ----
-    Kind("chromium", CHROMIUM, [("chromium|chrome_crashpad", UNSEEN, OWN_MALLOC)], needs=("/usr/bin/chromium",), before=text("page.html", PAGE), same_stderr=False, timeout=120, short=True),
+    Kind("chromium", CHROMIUM, [("chromium|chrome_crashpad", BY_READING, "")], needs=("/usr/bin/chromium",), before=text("page.html", PAGE), same_stderr=False, timeout=120, short=True),
     Kind("firefox", ("/bin/sh", "-c", "HOME={folder}/h firefox-esr --headless --no-remote --profile {folder}/h --screenshot {folder}/s.png file://{folder}/page.html > /dev/null 2>&1; test -s s.png; echo $?; rm -rf h s.png"),
-         [("firefox-esr|Web Content|Socket Process|RDD Process", UNSEEN, OWN_MALLOC)], needs=("firefox-esr",), before=each(text("page.html", PAGE), lambda folder: (folder / "h").mkdir()), timeout=240),
+         [("firefox-esr|Web Content|Socket Process|RDD Process", BY_READING, "")], needs=("firefox-esr",), before=each(text("page.html", PAGE), lambda folder: (folder / "h").mkdir()), timeout=240),
     # ---- languages that make executables ----
     Kind("C++", ("./program",), [("program", SEEN, "")], before=each(text("a.cc", CXX), lambda folder: subprocess.run(["g++", "-o", "program", "a.cc"], cwd=folder, check=True))),
     Kind("Rust", ("./program",), [("program", SEEN, "")], needs=("/usr/bin/rustc",),
@@ -472,12 +472,12 @@ KINDS = [
          before=compiled(HEAP, "-fsanitize=address", "-shared-libasan", "-Wl,-rpath,/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux", compiler="clang")),
     Kind("UBSan", ("./program",), [("program", SEEN, "")], before=compiled(HEAP, "-fsanitize=undefined")),
     # ---- allocators ----
-    Kind("an allocator of its own", ("./program",), [("program", UNSEEN, OWN_MALLOC)], before=compiled(OWN, "-rdynamic"), short=True),
-    Kind("jemalloc inside", ("./program",), [("program", UNSEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libjemalloc.a",),
+    Kind("an allocator of its own", ("./program",), [("program", SEEN, "")], before=compiled(OWN, "-rdynamic"), short=True),
+    Kind("jemalloc inside", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libjemalloc.a",),
          before=compiled(PREFIXED.replace("TAKE", "malloc"), "/usr/lib/x86_64-linux-gnu/libjemalloc.a", "-lm", "-lpthread", "-ldl", "-lstdc++")),
-    Kind("tcmalloc by its own name", ("./program",), [("program", UNSEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",),
+    Kind("tcmalloc by its own name", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",),
          before=compiled(PREFIXED.replace("TAKE", "tc_malloc"), "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4")),
-    Kind("mimalloc by its own name", ("./program",), [("program", UNSEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",),
+    Kind("mimalloc by its own name", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",),
          before=compiled(PREFIXED.replace("TAKE", "mi_malloc"), "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2")),
     Kind("jemalloc, shared", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",), before=compiled(HEAP, "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")),
     Kind("RTLD_DEEPBIND", ("./program",), [("program", UNSEEN, "library.so go past memlog")], before=opens('dlopen("./library.so", RTLD_NOW | RTLD_DEEPBIND)', "1"), short=True),
