@@ -460,9 +460,9 @@ class Lists(harness.Case):
         return json.loads(out)["processes"]
 
     @unittest.skipIf(shutil.which("chromium") is None, "needs chromium")
-    def test_a_browser_says_what_of_it_was_not_seen(self):
+    def test_a_browser_whose_allocator_is_left_alone_says_what_of_it_was_not_seen(self):
         words = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/profile", "--dump-dom", "about:blank")
-        run = self.memlog(*words, options=("--no-page",), env=self.environment(COLUMNS="80"))
+        run = self.memlog(*words, options=("--no-page", "--allocator=off"), env=self.environment(COLUMNS="80"))
         self.assertEqual(run.code, 0)
         lines = self.unseen(run)
         self.assertLessEqual(len(lines), 4, run.err)
@@ -481,7 +481,7 @@ class Lists(harness.Case):
     def test_helpers_that_rename_themselves_are_their_program(self):
         (self.folder / "home").mkdir()
         words = ("firefox-esr", "--headless", "--no-remote", "--profile", self.folder / "home", "--screenshot", self.folder / "shot.png", "data:text/html,hello")
-        run = self.memlog(*words, options=("--no-page",), env=self.environment(COLUMNS="80", HOME=str(self.folder / "home")))
+        run = self.memlog(*words, options=("--no-page", "--allocator=off"), env=self.environment(COLUMNS="80", HOME=str(self.folder / "home")))
         self.assertEqual(run.code, 0, run.err)
         lines = self.unseen(run)
         self.assertLessEqual(len(lines), 4, run.err)
