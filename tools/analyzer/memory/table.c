@@ -203,6 +203,8 @@ bool ml_component_table_add(
         if (is_counted(profile, process)) {
             done = process_add(table, stacks, &sharing, process);
             dump->heapless += process->recording == ML_PROFILE_RECORDED && !process->heap_was_laid;
+            dump->sampled += process->recording == ML_PROFILE_RECORDED && !process->heap_was_laid &&
+                             process->sampling_bytes > 1;
         } else if (is_unread(profile, process)) {
             dump->unread++;
             dump->unread_bytes += resident_bytes(process);

@@ -32,6 +32,7 @@ struct ml_component_dump {
     uint64_t time_ns;             /* time of day of what is told */
     size_t unread;                /* processes whose mappings are not in it */
     size_t heapless;              /* processes of which it is not known what part is heap */
+    size_t sampled;               /* of them: because they are sampled */
     uint64_t unread_bytes;        /* what is known to be resident of them */
     bool is_ended;                /* nobody runs: each process is as it was when it was largest */
     bool is_tree_peak;            /* all is as it was when all together had most private memory */

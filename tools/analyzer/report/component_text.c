@@ -93,8 +93,9 @@ static void put_notes(const struct ml_report_page *page, const struct ml_compone
         if (dump->heapless > 0) {
             ml_report_print(
                 page,
-                "%ssampled: which part is heap is not known of %zu process%s\n",
+                "%s%s: which part is heap is not known of %zu process%s\n",
                 number,
+                dump->sampled > 0 ? "sampled" : "read at the end",
                 dump->heapless,
                 dump->heapless == 1 ? "" : "es"
             );

@@ -214,6 +214,7 @@ static void put_ended(
     put_processes(page, lines, count);
     for (size_t i = 0; i < count && i < LINES_MAX; i++) {
         whole.heapless_count += lines[i].whole.heapless_count;
+        whole.sampled_count += lines[i].whole.sampled_count;
     }
     put_notes(page, &whole);
 }

@@ -38,6 +38,7 @@ static void add_components(struct ml_whole *whole, const struct ml_profile_proce
     }
     whole->heapless_count +=
         process->recording == ML_PROFILE_RECORDED && !process->heap_was_laid ? 1 : 0;
+    whole->sampled_count += !process->heap_was_laid && process->sampling_bytes > 1;
 }
 
 /* Of a process whose mappings may not be read: which of its anonymous pages its forks share is not
@@ -180,7 +181,11 @@ const char *ml_whole_notes(const struct ml_whole *whole, char out_text[ML_WHOLE_
         note(&notes, "not read: what that part is made of");
     }
     if (whole->heapless_count > 0) {
-        note(&notes, "sampled: which part of it is heap is not known");
+        note(
+            &notes,
+            whole->sampled_count > 0 ? "sampled: which part of it is heap is not known"
+                                     : "read as it ended: which part of it is heap is not known"
+        );
     }
     if (whole->never_read_count > 0) {
         note(

@@ -30,7 +30,8 @@ struct ml_whole {
     struct ml_profile_text trouble; /* why some process was not stopped; of the first; or empty */
     bool is_off;                    /* mappings were not to be read: --whole=off */
     uint64_t unreadable_count;      /* processes whose mappings may not be read */
-    uint64_t heapless_count; /* read, but which part is heap is not known: they are sampled */
+    uint64_t heapless_count;        /* read, but which part is heap is not known */
+    uint64_t sampled_count;         /* of them: because they are sampled */
 };
 
 /* Add a process, recorded or not. */

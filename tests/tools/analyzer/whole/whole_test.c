@@ -90,10 +90,23 @@ START_TEST(a_sampled_process_has_no_heap_and_the_notes_say_so) {
     struct ml_profile_process process = process_of_35_mib();
 
     process.heap_was_laid = false;
+    process.sampling_bytes = 4096;
     ml_whole_add(&whole, &process);
     ck_assert_str_eq(ml_whole_text(&whole, 0, text), "35.0 MiB = 30.0 other + 5.0 code");
     ck_assert_str_eq(
         ml_whole_notes(&whole, text), "sampled: which part of it is heap is not known"
+    );
+}
+END_TEST
+
+START_TEST(one_that_ended_while_it_was_read_is_not_called_sampled) {
+    struct ml_profile_process process = process_of_35_mib();
+
+    process.heap_was_laid = false;
+    process.sampling_bytes = 1;
+    ml_whole_add(&whole, &process);
+    ck_assert_str_eq(
+        ml_whole_notes(&whole, text), "read as it ended: which part of it is heap is not known"
     );
 }
 END_TEST
@@ -132,6 +145,7 @@ int main(void) {
     tcase_add_test(tests, memory_whose_mappings_were_not_read_is_a_part_of_the_sum);
     tcase_add_test(tests, processes_that_were_never_read_are_counted);
     tcase_add_test(tests, a_sampled_process_has_no_heap_and_the_notes_say_so);
+    tcase_add_test(tests, one_that_ended_while_it_was_read_is_not_called_sampled);
     tcase_add_test(tests, what_moved_is_told_whatever_its_sign);
     tcase_add_test(tests, the_tree_is_what_runs_recorded_or_not);
     return run_suite("tools/whole", tests);
