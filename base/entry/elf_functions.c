@@ -73,6 +73,27 @@ ml_elf_lowest_load(const uint8_t *file, size_t file_bytes, uint64_t *out_address
     return verdict == ML_ELF_READ && !reading.has_load ? ML_ELF_BROKEN : verdict;
 }
 
+uint32_t ml_elf_code_find(
+    const uint8_t *file, size_t file_bytes, struct ml_elf_code out_code[ML_ELF_SEGMENTS_MAX]
+) {
+    struct reading reading;
+    uint32_t count = 0;
+    if (begin(&reading, file, file_bytes) != ML_ELF_READ) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < reading.code_count; i++) {
+        const Elf64_Phdr *segment = &reading.code[i];
+        if ((segment->p_flags & PF_W) == 0 && segment->p_offset < file_bytes) {
+            const uint64_t there = file_bytes - segment->p_offset;
+            out_code[count++] = (struct ml_elf_code
+            ){.address = segment->p_vaddr,
+              .offset = segment->p_offset,
+              .count_bytes = segment->p_filesz < there ? segment->p_filesz : there};
+        }
+    }
+    return count;
+}
+
 /* The executable segment that holds an address. A separate file of debug information has its
  * segments' bytes elsewhere, so that it is the memory's size that counts. */
 static const Elf64_Phdr *segment_of(const struct reading *reading, uint64_t address) {

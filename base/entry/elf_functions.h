@@ -46,4 +46,16 @@ enum ml_elf_verdict ml_elf_functions_each(
 enum ml_elf_verdict
 ml_elf_lowest_load(const uint8_t *file, size_t file_bytes, uint64_t *out_address);
 
+/* Code as it is linked. */
+struct ml_elf_code {
+    uint64_t address;
+    uint64_t offset; /* in the file, of its first byte */
+    uint64_t count_bytes;
+};
+
+/* The segments that may be executed and not written, as far as the file holds them: how many. */
+uint32_t ml_elf_code_find(
+    const uint8_t *file, size_t file_bytes, struct ml_elf_code out_code[ML_ELF_SEGMENTS_MAX]
+);
+
 #endif

@@ -20,9 +20,9 @@ static void add_segment(struct ml_object_file *object, const ElfW(Phdr) * segmen
     const uintptr_t end = start + segment->p_memsz;
     object->low = object->low == 0 || start < object->low ? start : object->low;
     object->high = end > object->high ? end : object->high;
-    if ((segment->p_flags & (PF_X | PF_W)) == PF_X && object->code_count < ML_OBJECT_CODE_MAX) {
-        object->code[object->code_count++] =
-            (struct ml_object_code){.start = start, .end = start + segment->p_filesz};
+    if ((segment->p_flags & (PF_X | PF_W)) == PF_X && object->code_count < ML_FAMILIES_CODE_MAX) {
+        object->code[object->code_count++] = (struct ml_families_code
+        ){.bytes = (const uint8_t *)start, .count_bytes = segment->p_filesz, .address = start};
     }
 }
 
@@ -71,14 +71,4 @@ bool ml_object_file_open(
 void ml_object_file_close(struct ml_object_file *object) {
     ml_program_file_unmap(object->file, object->file_bytes);
     object->file = NULL;
-}
-
-const struct ml_object_code *
-ml_object_file_code(const struct ml_object_file *object, uintptr_t address) {
-    for (uint32_t i = 0; i < object->code_count; i++) {
-        if (address >= object->code[i].start && address < object->code[i].end) {
-            return &object->code[i];
-        }
-    }
-    return NULL;
 }

@@ -12,16 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ML_OBJECT_CODE_MAX = 8 }; /* segments; linkers write one, lld and mold two at most */
+#include "base/entry/families.h"
 
 struct ml_object_file {
     const uint8_t *file; /* all of it, read only */
     size_t file_bytes;
     uintptr_t base;      /* how far off where it was linked for it lies */
     uintptr_t low, high; /* all of it that is loaded */
-    struct ml_object_code {
-        uintptr_t start, end;
-    } code[ML_OBJECT_CODE_MAX]; /* what may be executed, and not written */
+    struct ml_families_code code[ML_FAMILIES_CODE_MAX];
     uint32_t code_count;
 };
 
@@ -31,9 +29,5 @@ bool ml_object_file_open(
     const struct link_map *map, const char *path, struct ml_object_file *out_object
 );
 void ml_object_file_close(struct ml_object_file *object);
-
-/* The code that the address lies in; NULL: in none. */
-const struct ml_object_code *
-ml_object_file_code(const struct ml_object_file *object, uintptr_t address);
 
 #endif

@@ -5,25 +5,20 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/entry/families.h"
 #include "client/patch/entry_hooks.h"
-#include "client/patch/family.h"
 #include "client/patch/near.h"
+#include "client/patch/object_file.h"
 #include "client/startup/program_file.h"
 #include "client/state/sys.h"
 #include "client/symbols/symbols.h"
 
 enum {
     PATCHED_MAX = 256,
-    ROOM_BYTES = 96, /* of a function's stub, and of the instructions that its entry had */
-    TRAMPOLINE_AT = 32,
     LIBRARIES_MAX = 4, /* that are looked at */
     PROBE_BYTES = 16
 };
-_Static_assert(
-    (int)ML_PATCHED_STUB_BYTES <= (int)TRAMPOLINE_AT &&
-        TRAMPOLINE_AT + (int)ML_ENTRY_TRAMPOLINE_MAX <= (int)ROOM_BYTES,
-    "both fit"
-);
+_Static_assert((int)ML_PATCHED_STUB_BYTES <= (int)ML_FAMILIES_TRAMPOLINE_AT, "it fits");
 
 /* A library with one of these, which an object of the program calls, is looked at. Rows, not
  * pointers: a pointer is a relocation in every process. */
@@ -46,7 +41,7 @@ enum { PROBES = sizeof(probes) / sizeof(probes[0]) };
 static struct {
     struct ml_object_file object;
     struct ml_families families;
-    uint8_t code[ML_FAMILY_FUNCTIONS_MAX * ROOM_BYTES];
+    uint8_t code[ML_FAMILIES_FUNCTIONS_MAX * ML_FAMILIES_ROOM_BYTES];
     struct ml_patch_report *report;
 } search;
 
@@ -82,49 +77,15 @@ static bool has_shadow_stack(void) {
     return pointer != 0;
 }
 
-static void plan(struct ml_candidate *one, const uint8_t *room) {
-    const struct ml_object_code *text = ml_object_file_code(&search.object, one->address);
-    if (text == NULL) {
-        return;
-    }
-    const struct ml_entry_function function = {
-        .code = (const uint8_t *)one->address,
-        .code_bytes = text->end - one->address,
-        .address = one->address,
-        .size = one->size_bytes,
-        .text = (const uint8_t *)text->start,
-        .text_bytes = text->end - text->start,
-        .text_address = text->start,
-        .may_push_calls = !has_shadow_stack(),
-    };
-    const uintptr_t at = (uintptr_t)room;
-    one->refusal = ml_entry_plan(&function, at, at + TRAMPOLINE_AT, &one->plan);
-}
-
-/* A family that would be seen in part is left alone. */
-static void judge(struct ml_families *families) {
-    for (uint32_t i = 0; i < families->count; i++) {
-        const struct ml_candidate *one = &families->functions[i];
-        struct ml_allocator_family *family = ml_family_of(families, one);
-        if (family->is_wanted && one->refusal != ML_ENTRY_PLANNED && one->call.is_needed) {
-            family->is_wanted = false;
-            refuse(one->name, ml_entry_refusal_text(one->refusal));
-        }
-    }
-}
-
 /* Functions to be hooked. 0 as well where there is no room for them. */
 static uint32_t plan_all(struct ml_families *families, const uint8_t *room) {
-    uint32_t count = 0;
+    families->may_push_calls = !has_shadow_stack();
+    const uint32_t count = ml_families_plan(families, (uintptr_t)room);
     for (uint32_t i = 0; i < families->count; i++) {
-        if (ml_family_of(families, &families->functions[i])->is_wanted) {
-            plan(&families->functions[i], room + (size_t)i * ROOM_BYTES);
+        const struct ml_families_function *one = &families->functions[i];
+        if (ml_families_of(families, one)->refused == one) {
+            refuse(one->name, ml_entry_refusal_text(one->refusal));
         }
-    }
-    ml_families_check_neighbours(families);
-    judge(families);
-    for (uint32_t i = 0; i < families->count; i++) {
-        count += ml_family_takes(families, &families->functions[i]);
     }
     if (count > PATCHED_MAX - patched.count) {
         refuse(families->functions[0].name, "memlog has no room for more such functions");
@@ -133,12 +94,16 @@ static uint32_t plan_all(struct ml_families *families, const uint8_t *room) {
     return count;
 }
 
-static void write_code(const struct ml_candidate *one, size_t at, const uint8_t *room) {
+static void write_code(const struct ml_families_function *one, size_t at, const uint8_t *room) {
     struct ml_patched *next = &patched.list[patched.count];
-    *next = (struct ml_patched){.next = room + at + TRAMPOLINE_AT, .call = one->call};
+    *next = (struct ml_patched){.next = room + at + ML_FAMILIES_TRAMPOLINE_AT, .call = one->call};
     ml_patched_stub(next, search.code + at);
-    memcpy(search.code + at + TRAMPOLINE_AT, one->plan.trampoline, one->plan.trampoline_bytes);
-    patched.entries[patched.count++] = one->address;
+    memcpy(
+        search.code + at + ML_FAMILIES_TRAMPOLINE_AT,
+        one->plan.trampoline,
+        one->plan.trampoline_bytes
+    );
+    patched.entries[patched.count++] = (uintptr_t)one->address;
 }
 
 /* ---- the entries */
@@ -154,11 +119,11 @@ static bool write_entries(struct ml_families *families) {
     uint32_t done = 0;
     bool whole = fd >= 0;
     for (; whole && done < families->count; done++) {
-        const struct ml_candidate *one = &families->functions[done];
-        whole = !ml_family_takes(families, one) || write_entry(fd, &one->plan, true);
+        const struct ml_families_function *one = &families->functions[done];
+        whole = !ml_families_takes(families, one) || write_entry(fd, &one->plan, true);
     }
     for (uint32_t i = 0; !whole && fd >= 0 && i < done; i++) {
-        if (ml_family_takes(families, &families->functions[i])) {
+        if (ml_families_takes(families, &families->functions[i])) {
             (void)write_entry(fd, &families->functions[i].plan, false);
         }
     }
@@ -170,8 +135,8 @@ static bool write_entries(struct ml_families *families) {
 static bool apply(struct ml_families *families, uint8_t *room, size_t room_bytes) {
     const uint32_t before = patched.count;
     for (uint32_t i = 0; i < families->count; i++) {
-        if (ml_family_takes(families, &families->functions[i])) {
-            write_code(&families->functions[i], (size_t)i * ROOM_BYTES, room);
+        if (ml_families_takes(families, &families->functions[i])) {
+            write_code(&families->functions[i], (size_t)i * ML_FAMILIES_ROOM_BYTES, room);
         }
     }
     const bool filled = ml_near_fill(room, search.code, room_bytes);
@@ -188,7 +153,7 @@ static bool apply(struct ml_families *families, uint8_t *room, size_t room_bytes
 }
 
 static void hook(struct ml_families *families) {
-    const size_t room_bytes = (size_t)families->count * ROOM_BYTES;
+    const size_t room_bytes = (size_t)families->count * ML_FAMILIES_ROOM_BYTES;
     uint8_t *room = ml_near_reserve(search.object.low, search.object.high, room_bytes);
     if (room == NULL) {
         refuse(families->functions[0].name, "no memory is free within reach of its code");
@@ -202,14 +167,24 @@ static void hook(struct ml_families *families) {
     }
 }
 
+/* As the loader has bound the name. */
+static bool is_served(const char *name) {
+    return ml_symbol_first(name).is_ours;
+}
+
 /* `path` NULL: the executable's. */
 static void look_at(const struct link_map *map, const char *path) {
     struct ml_families *families = &search.families;
     if (!ml_object_file_open(map, path, &search.object)) {
         return;
     }
-    families->object = &search.object;
+    families->file = search.object.file;
+    families->file_bytes = search.object.file_bytes;
+    families->base = search.object.base;
+    families->code = search.object.code;
+    families->code_count = search.object.code_count;
     families->is_library = path != NULL;
+    families->is_served = path != NULL ? is_served : NULL;
     if (ml_families_find(families)) {
         hook(families);
     } else if (families->has_too_many) {

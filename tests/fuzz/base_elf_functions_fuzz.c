@@ -1,9 +1,10 @@
-/* An ELF file's functions, and their names as an allocator's. The input is read as a list of
- * families as well. */
+/* An ELF file's functions, their names as an allocator's, and the plans of their families. The
+ * input is read as a list of families as well. */
 #include <string.h>
 
 #include "base/entry/allocator_family.h"
 #include "base/entry/elf_functions.h"
+#include "base/entry/families.h"
 #include "tests/fuzz/fuzz.h"
 
 struct file {
@@ -29,6 +30,32 @@ static bool note(void *context, const struct ml_elf_function *function) {
     return true;
 }
 
+/* As tools/analyzer/symbols/entries.c plans. */
+static void plan(const uint8_t *data, size_t count_bytes) {
+    static struct ml_families families;
+    static const char given[] = "pool=pool_";
+    struct ml_elf_code found[ML_ELF_SEGMENTS_MAX];
+    struct ml_families_code code[ML_ELF_SEGMENTS_MAX];
+    const uint32_t count = ml_elf_code_find(data, count_bytes, found);
+    REQUIRE(count <= ML_ELF_SEGMENTS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        REQUIRE(
+            found[i].offset <= count_bytes && found[i].count_bytes <= count_bytes - found[i].offset
+        );
+        code[i] = (struct ml_families_code
+        ){.bytes = data + found[i].offset,
+          .count_bytes = (size_t)found[i].count_bytes,
+          .address = found[i].address};
+    }
+    families = (struct ml_families
+    ){.file = data, .file_bytes = count_bytes, .code = code, .code_count = count};
+    (void)ml_allocator_families_read(given, sizeof given - 1, &families.given);
+    if (ml_families_find(&families)) {
+        REQUIRE(ml_families_plan(&families, 0) <= families.count);
+    }
+    REQUIRE(families.count <= ML_FAMILIES_FUNCTIONS_MAX);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     struct ml_allocator_families given;
     const enum ml_allocator_list_refusal refusal =
@@ -43,5 +70,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     REQUIRE(verdict == ML_ELF_READ || file.told == 0);
     REQUIRE(file.told <= 2 * (count_bytes / 24)); /* two tables of rows of 24 bytes */
     (void)ml_elf_lowest_load(data, count_bytes, &lowest);
+    plan(data, count_bytes);
     return 0;
 }

@@ -82,6 +82,17 @@ START_TEST(functions_of_the_program_are_found_where_they_run) {
     ck_assert_uint_gt(search.found.size, 0);
     ck_assert_uint_le(search.found.size, search.found.behind_bytes);
     ck_assert(!search.found.is_indirect);
+    /* In what is found as code, too. */
+    struct ml_elf_code code[ML_ELF_SEGMENTS_MAX];
+    const uint32_t count = ml_elf_code_find(search.file, search.file_bytes, code);
+    bool is_inside = false;
+    for (uint32_t i = 0; i < count; i++) {
+        ck_assert_uint_le(code[i].offset + code[i].count_bytes, search.file_bytes);
+        const uint64_t inside = search.found.address - code[i].address;
+        is_inside = is_inside || (inside < code[i].count_bytes &&
+                                  code[i].offset + inside == search.found.offset);
+    }
+    ck_assert(is_inside);
     /* The same bytes stand there in the file. */
     ck_assert_mem_eq(
         search.file + search.found.offset, (const uint8_t *)(uintptr_t)looked_for, search.found.size

@@ -1,9 +1,13 @@
-#include "client/patch/family.h"
+#include "base/entry/families.h"
 
 #include <string.h>
 
 #include "base/entry/elf_functions.h"
-#include "client/symbols/symbols.h"
+
+_Static_assert(
+    (int)ML_FAMILIES_TRAMPOLINE_AT + (int)ML_ENTRY_TRAMPOLINE_MAX <= (int)ML_FAMILIES_ROOM_BYTES,
+    "it fits"
+);
 
 /* An executable has an allocator by libc's names only if it has all of these. One that defines a
  * few of them passes calls on, or uses them for itself. */
@@ -27,12 +31,12 @@ static struct ml_allocator_family *family_at(struct ml_families *families, uint8
 }
 
 struct ml_allocator_family *
-ml_family_of(struct ml_families *families, const struct ml_candidate *function) {
+ml_families_of(struct ml_families *families, const struct ml_families_function *function) {
     return family_at(families, function->family);
 }
 
-bool ml_family_takes(struct ml_families *families, const struct ml_candidate *function) {
-    return ml_family_of(families, function)->is_wanted && function->refusal == ML_ENTRY_PLANNED;
+bool ml_families_takes(struct ml_families *families, const struct ml_families_function *function) {
+    return ml_families_of(families, function)->is_wanted && function->refusal == ML_ENTRY_PLANNED;
 }
 
 static void join(struct ml_allocator_family *into, struct ml_allocator_family *other) {
@@ -45,8 +49,8 @@ static void join(struct ml_allocator_family *into, struct ml_allocator_family *o
 }
 
 /* Two names of one address are one function. */
-static const struct ml_candidate *
-function_at(const struct ml_families *families, uintptr_t address) {
+static const struct ml_families_function *
+function_at(const struct ml_families *families, uint64_t address) {
     for (uint32_t i = 0; i < families->count; i++) {
         if (families->functions[i].address == address) {
             return &families->functions[i];
@@ -55,9 +59,8 @@ function_at(const struct ml_families *families, uintptr_t address) {
     return NULL;
 }
 
-/* Whether the name's calls come to memlog already, as the loader has bound them. */
 static bool is_served(const struct ml_families *families, const char *name) {
-    return families->is_library && ml_symbol_first(name).is_ours;
+    return families->is_served != NULL && families->is_served(name);
 }
 
 /* What a sanitizer's run-time always has. It wants to be the first to see each call, its own, too.
@@ -91,14 +94,14 @@ static bool add(void *context, const struct ml_elf_function *function) {
     family->acts |= 1U << as.call.act;
     family->basic |= basic_of(function->name);
     family->is_prefixed = family->is_prefixed || as.family != 0;
-    const uintptr_t address = families->object->base + function->address;
-    const struct ml_candidate *same = function_at(families, address);
+    const uint64_t address = families->base + function->address;
+    const struct ml_families_function *same = function_at(families, address);
     if (same != NULL) {
         join(family_at(families, same->family), family);
-    } else if (families->count == ML_FAMILY_FUNCTIONS_MAX) {
+    } else if (families->count == ML_FAMILIES_FUNCTIONS_MAX) {
         families->has_too_many = true;
     } else {
-        families->functions[families->count++] = (struct ml_candidate
+        families->functions[families->count++] = (struct ml_families_function
         ){.name = function->name,
           .address = address,
           .size_bytes = function->size,
@@ -109,27 +112,29 @@ static bool add(void *context, const struct ml_elf_function *function) {
     return true;
 }
 
+bool ml_families_has_basics(const struct ml_allocator_family *family) {
+    return family->basic == (1U << BASICS) - 1;
+}
+
 /* Whether blocks are seen as they come and as they go. A library's malloc and free are hooked by
  * their names. */
 static bool is_whole(const struct ml_families *families, const struct ml_allocator_family *family) {
     const uint32_t both = 1U << ML_ALLOCATOR_ALLOCATE | 1U << ML_ALLOCATOR_RELEASE;
-    const bool has_basics = family->basic == (1U << BASICS) - 1;
     return (family->acts & both) == both &&
-           (families->is_library || family->is_prefixed || has_basics);
+           (families->is_library || family->is_prefixed || ml_families_has_basics(family));
 }
 
 bool ml_families_find(struct ml_families *families) {
-    const struct ml_object_file *object = families->object;
     bool any = false;
-    for (uint32_t i = 0; i < ML_FAMILIES; i++) {
+    for (uint32_t i = 0; i < ML_FAMILIES_MAX; i++) {
         families->families[i] = (struct ml_allocator_family){.joined = (uint8_t)i};
     }
     families->count = 0;
     families->has_too_many = false;
     families->has_sanitizer = false;
-    (void)ml_elf_functions_each(object->file, object->file_bytes, add, families);
+    (void)ml_elf_functions_each(families->file, families->file_bytes, add, families);
     const bool may_be = !families->has_too_many && !families->has_sanitizer;
-    for (uint32_t i = 0; i < ML_FAMILIES && may_be; i++) {
+    for (uint32_t i = 0; i < ML_FAMILIES_MAX && may_be; i++) {
         struct ml_allocator_family *family = &families->families[i];
         family->is_wanted = family->joined == i && is_whole(families, family);
         any = any || family->is_wanted;
@@ -137,11 +142,45 @@ bool ml_families_find(struct ml_families *families) {
     return any;
 }
 
+/* ---- how */
+
+static const struct ml_families_code *
+code_at(const struct ml_families *families, uint64_t address) {
+    for (uint32_t i = 0; i < families->code_count; i++) {
+        if (address - families->code[i].address < families->code[i].count_bytes) {
+            return &families->code[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+plan(const struct ml_families *families, struct ml_families_function *one, uint64_t room) {
+    const struct ml_families_code *text = code_at(families, one->address);
+    if (text == NULL) {
+        return;
+    }
+    const size_t inside = (size_t)(one->address - text->address);
+    const struct ml_entry_function function = {
+        .code = text->bytes + inside,
+        .code_bytes = text->count_bytes - inside,
+        .address = one->address,
+        .size = one->size_bytes,
+        .text = text->bytes,
+        .text_bytes = text->count_bytes,
+        .text_address = text->address,
+        .may_push_calls = families->may_push_calls,
+    };
+    one->refusal = ml_entry_plan(&function, room, room + ML_FAMILIES_TRAMPOLINE_AT, &one->plan);
+}
+
+/* A planned function within whose first bytes another one begins is too short: that one would be
+ * written over. */
 static bool check(void *context, const struct ml_elf_function *function) {
     struct ml_families *families = context;
-    const uintptr_t address = families->object->base + function->address;
+    const uint64_t address = families->base + function->address;
     for (uint32_t i = 0; i < families->count; i++) {
-        struct ml_candidate *one = &families->functions[i];
+        struct ml_families_function *one = &families->functions[i];
         if (one->refusal == ML_ENTRY_PLANNED && ml_entry_plan_covers(&one->plan, address)) {
             one->refusal = ML_ENTRY_SHORT;
         }
@@ -149,7 +188,29 @@ static bool check(void *context, const struct ml_elf_function *function) {
     return true;
 }
 
-void ml_families_check_neighbours(struct ml_families *families) {
-    const struct ml_object_file *object = families->object;
-    (void)ml_elf_functions_each(object->file, object->file_bytes, check, families);
+/* A family that would be seen in part is left alone. */
+static void judge(struct ml_families *families) {
+    for (uint32_t i = 0; i < families->count; i++) {
+        const struct ml_families_function *one = &families->functions[i];
+        struct ml_allocator_family *family = ml_families_of(families, one);
+        if (family->is_wanted && one->refusal != ML_ENTRY_PLANNED && one->call.is_needed) {
+            family->is_wanted = false;
+            family->refused = one;
+        }
+    }
+}
+
+uint32_t ml_families_plan(struct ml_families *families, uint64_t room) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < families->count; i++) {
+        if (ml_families_of(families, &families->functions[i])->is_wanted) {
+            plan(families, &families->functions[i], room + (uint64_t)i * ML_FAMILIES_ROOM_BYTES);
+        }
+    }
+    (void)ml_elf_functions_each(families->file, families->file_bytes, check, families);
+    judge(families);
+    for (uint32_t i = 0; i < families->count; i++) {
+        count += ml_families_takes(families, &families->functions[i]);
+    }
+    return count;
 }
