@@ -35,6 +35,7 @@ static const char refusal_texts[ML_ALLOCATOR_LIST_REFUSAL_COUNT][ML_ALLOCATOR_LI
     [ML_ALLOCATOR_LIST_MANY] = "there are more than 8",
     [ML_ALLOCATOR_LIST_CHARACTER] = "it has a character that no name or prefix has",
     [ML_ALLOCATOR_LIST_TWICE] = "a name or prefix is there already",
+    [ML_ALLOCATOR_LIST_FULL] = "these are more allocators than memlog takes",
 };
 
 const char *ml_allocator_list_refusal_text(enum ml_allocator_list_refusal refusal) {
@@ -130,6 +131,25 @@ enum ml_allocator_list_refusal ml_allocator_families_read(
         at += entry_bytes + 1;
     }
     return ML_ALLOCATOR_LIST_READ;
+}
+
+enum ml_allocator_list_refusal
+ml_allocator_families_add(char *list, size_t list_bytes, const char *one) {
+    struct ml_allocator_families families;
+    const size_t before = strlen(list);
+    const size_t comma = before > 0 ? 1 : 0;
+    const size_t one_bytes = strlen(one);
+    if (one_bytes + comma >= list_bytes - before) {
+        return ML_ALLOCATOR_LIST_FULL;
+    }
+    list[before] = ',';
+    memcpy(list + before + comma, one, one_bytes + 1);
+    const enum ml_allocator_list_refusal refusal =
+        ml_allocator_families_read(list, before + comma + one_bytes, &families);
+    if (refusal != ML_ALLOCATOR_LIST_READ) {
+        list[before] = 0;
+    }
+    return refusal;
 }
 
 /* ---- names with their prefixes */

@@ -38,6 +38,7 @@ enum ml_allocator_list_refusal {
     ML_ALLOCATOR_LIST_CHARACTER, /* names and prefixes are letters, digits and _, names also - and
                                     . */
     ML_ALLOCATOR_LIST_TWICE,     /* a name or a prefix is there twice, or built in */
+    ML_ALLOCATOR_LIST_FULL,      /* one more does not fit into the list's text */
     ML_ALLOCATOR_LIST_REFUSAL_COUNT
 };
 
@@ -47,6 +48,12 @@ enum ml_allocator_list_refusal {
 enum ml_allocator_list_refusal ml_allocator_families_read(
     const char *text, size_t text_bytes, struct ml_allocator_families *out_families
 );
+
+/* Put one more, or several, behind those in a text of `list_bytes`, and check all of it.
+ *
+ * Errors: any refusal; the list is as it was then. */
+enum ml_allocator_list_refusal
+ml_allocator_families_add(char *list, size_t list_bytes, const char *one);
 
 /* Why, for people. Never NULL. */
 const char *ml_allocator_list_refusal_text(enum ml_allocator_list_refusal refusal);

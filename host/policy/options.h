@@ -140,6 +140,11 @@ extern const char *const ml_stack_mode_names[];
  * if the latter is not given. */
 uint64_t ml_sampling_bytes(bool sampling, uint64_t rate_bytes);
 
+/* Put one value of --allocator behind those in the list. False: `why` says why not. */
+bool ml_options_add_allocator(
+    char list[ML_CONTROL_ALLOCATORS_BYTES], const char *value, struct ml_error_message *why
+);
+
 /* Whether this version has the stack mode. False: `error` says which it has. */
 bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_error_message *error);
 

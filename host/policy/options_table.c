@@ -38,38 +38,29 @@ const char *const ml_whole_mode_names[ML_WHOLE_MODE_COUNT + 1] = {"run", "stop",
 const char *const ml_upload_names[] = {"plain", "none", "all", NULL};
 static const char *const overrun_names[] = {"block", "sample", NULL};
 
+bool ml_options_add_allocator(
+    char list[ML_CONTROL_ALLOCATORS_BYTES], const char *value, struct ml_error_message *why
+) {
+    const enum ml_allocator_list_refusal refusal =
+        ml_allocator_families_add(list, ML_CONTROL_ALLOCATORS_BYTES, value);
+    if (refusal != ML_ALLOCATOR_LIST_READ) {
+        ml_error_set(
+            why,
+            "%s (NAME=PREFIX is wanted, such as pool=pool_)",
+            ml_allocator_list_refusal_text(refusal)
+        );
+    }
+    return refusal == ML_ALLOCATOR_LIST_READ;
+}
+
 /* One NAME=PREFIX behind the others, or "off". */
 static bool read_allocator(void *to, const char *value, struct ml_error_message *why) {
     struct ml_options *options = to;
-    struct ml_allocator_families families;
     if (strcmp(value, "off") == 0) {
         options->leaves_executables = true;
         return true;
     }
-    const size_t used = strlen(options->allocators);
-    const int count = snprintf(
-        options->allocators + used,
-        sizeof(options->allocators) - used,
-        "%s%s",
-        used > 0 ? "," : "",
-        value
-    );
-    if (count < 0 || (size_t)count >= sizeof(options->allocators) - used) {
-        ml_error_set(why, "these are more allocators than memlog takes");
-        return false;
-    }
-    const enum ml_allocator_list_refusal refusal =
-        ml_allocator_families_read(options->allocators, strlen(options->allocators), &families);
-    if (refusal != ML_ALLOCATOR_LIST_READ) {
-        ml_error_set(
-            why,
-            "--allocator=%.64s: %s (NAME=PREFIX is wanted, such as pool=pool_)",
-            value,
-            ml_allocator_list_refusal_text(refusal)
-        );
-        return false;
-    }
-    return true;
+    return ml_options_add_allocator(options->allocators, value, why);
 }
 
 static bool read_role(void *to, const char *value, struct ml_error_message *why) {

@@ -157,6 +157,28 @@ START_TEST(a_list_that_is_none_is_refused_with_its_reason) {
 }
 END_TEST
 
+START_TEST(a_list_grows_by_what_is_good_and_fits) {
+    char list[24] = "";
+    ck_assert_int_eq(ml_allocator_families_add(list, sizeof list, "a=a_"), ML_ALLOCATOR_LIST_READ);
+    ck_assert_str_eq(list, "a=a_");
+    ck_assert_int_eq(ml_allocator_families_add(list, sizeof list, "a=b_"), ML_ALLOCATOR_LIST_TWICE);
+    ck_assert_str_eq(list, "a=a_");
+    ck_assert_int_eq(
+        ml_allocator_families_add(list, sizeof list, "b=b_,c=c_"), ML_ALLOCATOR_LIST_READ
+    );
+    ck_assert_str_eq(list, "a=a_,b=b_,c=c_");
+    ck_assert_int_eq(
+        ml_allocator_families_add(list, sizeof list, "d=defghi_"), ML_ALLOCATOR_LIST_FULL
+    );
+    ck_assert_str_eq(list, "a=a_,b=b_,c=c_");
+    ck_assert_int_eq(
+        ml_allocator_families_add(list, sizeof list, "d=defgh_"), ML_ALLOCATOR_LIST_READ
+    );
+    ck_assert_uint_eq(strlen(list), sizeof list - 1);
+    ck_assert_int_eq(ml_allocator_families_add(list, sizeof list, ""), ML_ALLOCATOR_LIST_FULL);
+}
+END_TEST
+
 START_TEST(each_reason_has_a_text_of_its_own) {
     for (int i = 0; i < ML_ALLOCATOR_LIST_REFUSAL_COUNT; i++) {
         const char *text = ml_allocator_list_refusal_text((enum ml_allocator_list_refusal)i);
@@ -184,6 +206,7 @@ int main(void) {
     tcase_add_test(tcase, what_programs_call_their_own_functions_is_one_allocators_alone);
     tcase_add_test(tcase, families_that_people_give_are_found_too);
     tcase_add_test(tcase, a_list_that_is_none_is_refused_with_its_reason);
+    tcase_add_test(tcase, a_list_grows_by_what_is_good_and_fits);
     tcase_add_test(tcase, each_reason_has_a_text_of_its_own);
     return run_suite("base/entry/allocator_family", tcase);
 }
