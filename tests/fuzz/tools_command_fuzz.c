@@ -134,6 +134,7 @@ static const char *const policies[] = {"", "--policy=l0", "--policy=l1", "--poli
 static const char *const figures[] = {
     "", "--figure=pss", "--figure=rss", "--figure=private", "--figure=swap", NULL};
 static const char *const moments[] = {"", "--at=peak", "--at=dump", NULL};
+static const char *const allocators[] = {"", "--allocator=pool=pool_", NULL};
 static const char *const depths[] = {"", "--depth=1", "--depth=4000000000", NULL};
 
 enum file { FILE_FIRST, FILE_BOTH, FILE_BEFORE }; /* DUMP; BEFORE DUMP; --before=BEFORE DUMP */
@@ -193,6 +194,9 @@ static const struct line {
     {&ml_command_expand, {"mapped"}, {depths, pids, moments}, FILE_FIRST},
     {&ml_command_list, {NULL}, {policies, pids}, FILE_FIRST},
     {&ml_command_list, {"--csv"}, {policies, pids, moments}, FILE_FIRST},
+    {&ml_command_entries, {NULL}, {allocators}, FILE_FIRST},
+    {&ml_command_entries, {"--json"}, {allocators}, FILE_FIRST},
+    {&ml_command_entries, {"--sentence"}, {allocators}, FILE_FIRST},
 };
 enum { LINES = sizeof(lines) / sizeof(lines[0]) };
 

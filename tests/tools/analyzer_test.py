@@ -66,6 +66,32 @@ class Analyzer(unittest.TestCase):
                 self.assertEqual((bare.returncode, bare.stdout, bare.stderr.decode()), (code, b"", said))
                 self.assertEqual((full.returncode, full.stderr.decode()), (code, f"memlog {words[0]}: {words[-1]}: {said}"))
 
+    def test_the_allocator_of_an_executable_is_told_family_by_family(self):
+        oracle = OUT / "tests" / "oracle"
+        told = self.analyze("entries", "--allocator=pool=pool_", oracle / "inside_refused")
+        self.assertEqual((told.returncode, told.stderr), (0, b""))
+        self.assertIn(b"  pool: not hooked: pool_free: an instruction at its entry has no longer form (loop)\n", told.stdout)
+        self.assertRegex(self.analyze("entries", oracle / "inside_own").stdout, rb"  malloc: hooked: \d functions \(.*malloc.*\)\n")
+        self.assertIn(b"  no allocator inside\n", self.analyze("entries", "/bin/true").stdout)
+        family = json.loads(self.analyze("entries", "--json", "--allocator=pool=pool_", oracle / "inside_refused").stdout)["families"][0]
+        self.assertEqual((family["name"], family["hooked"], family["missed"], family["functions"]), ("pool", False, True, []))
+        self.assertEqual([one["function"] for one in family["not_hooked"]], ["pool_malloc", "pool_free"])
+        for words, code in (((), 0), (("--allocator=pool=pool_",), 3)):
+            said = self.analyze("entries", "--sentence", *words, oracle / "inside_refused")
+            self.assertEqual((said.returncode, said.stderr, said.stdout.count(b"\n")), (code, b"", 1))
+
+    def test_an_executable_that_is_none_is_refused(self):
+        self.refuse("entries", saying="no program was named")
+        self.refuse("entries", "--allocator=pool", "/bin/true", saying="--allocator=pool: it is not NAME=PREFIX")
+        self.refuse("entries", self.dump, code=1, saying="it is no x86-64 program")
+        self.refuse("entries", "/dev/null", code=1, saying="/dev/null: ")
+        self.refuse("entries", self.folder, code=1, saying=f"{self.folder}: ")
+        cut = self.folder / "cut"
+        for count_bytes in (0, 64, 1000, 20000):
+            cut.write_bytes((OUT / "tests" / "oracle" / "inside_own").read_bytes()[:count_bytes])
+            done = self.analyze("entries", cut)
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+
     def test_a_summary_is_short(self):
         done = self.analyze("report", "--summary", self.dump)
         self.assertEqual((done.returncode, done.stderr), (0, b""))

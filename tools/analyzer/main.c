@@ -18,6 +18,7 @@ static const struct ml_command *const commands[] = {
     &ml_command_components,
     &ml_command_expand,
     &ml_command_list,
+    &ml_command_entries,
     &ml_command_page_data,
     &ml_command_upload,
 };

@@ -28,6 +28,7 @@ struct ml_command {
 extern const struct ml_command ml_command_report;
 extern const struct ml_command ml_command_convert;
 extern const struct ml_command ml_command_diff;
+extern const struct ml_command ml_command_entries;
 extern const struct ml_command ml_command_flamegraph;
 extern const struct ml_command ml_command_components;
 extern const struct ml_command ml_command_expand;
