@@ -9,9 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "host/cli/attempt.h"
 #include "host/cli/commands.h"
 #include "host/cli/doctor_internal.h"
+#include "host/policy/options.h"
 #include "host/policy/trigger_rules.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/image.h"
@@ -80,11 +82,8 @@ static void hint_at_own_memory(struct ml_findings *findings, const char *name) {
         {"node", "memlog sees its C++ side; JavaScript objects live in V8's own heap"},
         {"java", "memlog sees the JVM's C heap; Java objects live in its own"},
         {"ruby", "objects live in its own heap pages; their contents are malloc's"},
-        {"chrom",
-         "its own allocator, inside the executable, is recorded; V8's heap is memory it maps"},
-        {"firefox",
-         "its own allocator, inside the executable, is recorded; JavaScript's is mapped"},
-        {"rustc", "its own allocator, inside the executable, is recorded"},
+        {"chrom", "memlog sees its C++ side; JavaScript objects live in V8's own heap"},
+        {"firefox", "memlog sees its C++ side; JavaScript objects live in a heap of their own"},
         {"go", "Go programs have a heap of their own, which is not malloc's"},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -99,8 +98,8 @@ static void runs_unprofiled(struct ml_findings *findings, const char *name, cons
     ml_doctor_find(findings, ML_DOCTOR_FAIL, "program", "%s: %s; it runs unprofiled", name, why);
 }
 
-/* The program's image can be preloaded. Try whether memlog is loaded into it. */
-static void try_program(struct ml_findings *findings, char *const *argv) {
+/* The program's image can be preloaded. Try whether memlog is loaded into it; true: it is. */
+static bool try_program(struct ml_findings *findings, char *const *argv) {
     struct ml_error_message error = {.text = ""};
     char library[PATH_MAX];
     const char *why = "";
@@ -111,15 +110,7 @@ static void try_program(struct ml_findings *findings, char *const *argv) {
     case ML_ATTEMPT_REACHED:
         ml_doctor_find(findings, ML_DOCTOR_OK, "program", "%s can be profiled", argv[0]);
         hint_at_own_memory(findings, basename(argv[0]));
-        ml_doctor_find(
-            findings,
-            ML_DOCTOR_NOTE,
-            "allocator",
-            "what it asks of malloc is recorded: doctor does not try whether an allocator inside "
-            "it "
-            "can be hooked; a run's report says NOT COVERED where one goes past memlog"
-        );
-        return;
+        return true;
     case ML_ATTEMPT_UNKNOWN:
         ml_doctor_find(
             findings,
@@ -128,7 +119,7 @@ static void try_program(struct ml_findings *findings, char *const *argv) {
             "%s is of a kind that can be profiled, but could not be tried",
             argv[0]
         );
-        return;
+        return false;
     case ML_ATTEMPT_NOT_LOADED:
         why = "its loader did not load memlog";
         break;
@@ -139,6 +130,7 @@ static void try_program(struct ml_findings *findings, char *const *argv) {
         break;
     }
     runs_unprofiled(findings, argv[0], why);
+    return false;
 }
 
 static void check_environment(struct ml_findings *findings) {
@@ -152,8 +144,13 @@ static void check_environment(struct ml_findings *findings) {
     ml_doctor_find(findings, ML_DOCTOR_NOTE, "environment", "LD_PRELOAD=%s%s", preload, hint);
 }
 
-static void
-check_program(struct ml_findings *findings, const struct ml_never_list *never, char *const *argv) {
+static void check_program(
+    struct ml_findings *findings,
+    const struct ml_never_list *never,
+    char *const *argv,
+    const char *allocators
+) {
+    int executable_fd = -1;
     char executable[PATH_MAX];
     struct ml_command_line line = {.count = 0};
     find_program(argv[0], executable);
@@ -161,9 +158,11 @@ check_program(struct ml_findings *findings, const struct ml_never_list *never, c
         (void)check_forbidden(findings, never, &line, executable);
         ml_command_line_fini(&line);
     }
-    const enum ml_image_kind kind = ml_probe_program(argv);
+    const enum ml_image_kind kind = ml_probe_program(argv, &executable_fd);
     if (kind == ML_IMAGE_PRELOADABLE) {
-        try_program(findings, argv);
+        if (try_program(findings, argv)) {
+            ml_doctor_allocator(findings, executable_fd, executable, allocators);
+        }
     } else if (kind == ML_IMAGE_GONE) {
         ml_doctor_find(
             findings,
@@ -175,6 +174,7 @@ check_program(struct ml_findings *findings, const struct ml_never_list *never, c
     } else {
         runs_unprofiled(findings, argv[0], ml_image_text(kind));
     }
+    ml_descriptor_close(&executable_fd);
     check_environment(findings);
 }
 
@@ -289,8 +289,12 @@ static bool check_in_host(struct ml_findings *findings, uint32_t pid) {
     return known;
 }
 
-static void
-check_process(struct ml_findings *findings, const struct ml_never_list *never, uint32_t pid) {
+static void check_process(
+    struct ml_findings *findings,
+    const struct ml_never_list *never,
+    uint32_t pid,
+    const char *allocators
+) {
     char executable[PATH_MAX];
     struct ml_command_line line = {.count = 0};
     ml_process_executable((pid_t)pid, executable, sizeof(executable));
@@ -322,6 +326,9 @@ check_process(struct ml_findings *findings, const struct ml_never_list *never, u
             "run, or with the variables of memlog env";
     }
     ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "%s", why);
+    if (kind == ML_IMAGE_PRELOADABLE) {
+        ml_doctor_allocator_of(findings, pid, allocators);
+    }
 }
 
 /* ---- */
@@ -330,8 +337,14 @@ struct arguments {
     bool json;
     uint32_t pid; /* 0: none */
     const char *triggers;
+    char allocators[ML_CONTROL_ALLOCATORS_BYTES];
     char *const *program;
 };
+
+static bool read_allocator(void *to, const char *value, struct ml_error_message *why) {
+    struct arguments *arguments = to;
+    return ml_options_add_allocator(arguments->allocators, value, why);
+}
 
 static const struct ml_option options[] = {
     {.name = "--pid",
@@ -345,6 +358,12 @@ static const struct ml_option options[] = {
      ML_PATH_TO(struct arguments, triggers),
      .value = "FILE",
      .help = "what is wrong in a triggers file, and what of it this system cannot tell"},
+    {.name = "--allocator",
+     ML_READ_BY(read_allocator),
+     .value = "NAME=PREFIX",
+     .wants = "NAME=PREFIX",
+     .help = "an allocator inside PROGRAM whose functions begin with PREFIX, as memlog run takes "
+             "it. Repeatable"},
     ML_ROW_JSON(struct arguments, json),
 };
 
@@ -354,8 +373,9 @@ const struct ml_option_table ml_doctor_table = {
     .summary = "find out why nothing is recorded",
     .usage = "[OPTIONS] [PROGRAM [ARGS...]]",
     .about = "Finds out why nothing is recorded: whether memlog's parts are there, what this "
-             "system permits, and whether PROGRAM can be profiled (it is not run, but for its "
-             "first instruction). Ends with 1 if something stands in the way.",
+             "system permits, whether PROGRAM can be profiled (it is not run, but for its first "
+             "instruction), and whether an allocator inside it is recorded. Ends with 1 if "
+             "something stands in the way.",
     ML_OPTIONS(options),
     .operands = ML_OPERANDS_COMMAND,
     .operands_offset = offsetof(struct arguments, program),
@@ -390,9 +410,9 @@ int ml_command_doctor(char *const *words) {
         check_triggers(&findings, arguments.triggers);
     }
     if (arguments.pid != 0) {
-        check_process(&findings, &never, arguments.pid);
+        check_process(&findings, &never, arguments.pid, arguments.allocators);
     } else if (arguments.program[0] != NULL) {
-        check_program(&findings, &never, arguments.program);
+        check_program(&findings, &never, arguments.program, arguments.allocators);
     }
     ml_never_list_fini(&never);
     if (findings.is_json) {

@@ -6,6 +6,7 @@
 #define MEMLOG_HOST_CLI_DOCTOR_INTERNAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/json_writer.h"
 #include "host/process/never_list.h"
@@ -35,6 +36,16 @@ void ml_doctor_system(struct ml_findings *findings);
 void ml_doctor_limits(struct ml_findings *findings);
 void ml_doctor_cache(struct ml_findings *findings);
 void ml_doctor_self_test(struct ml_findings *findings);
+
+/* What would become of an allocator inside an executable; `allocators` has further ones, fewer
+ * bytes than ML_CONTROL_ALLOCATORS_BYTES. The descriptor is borrowed; -1: it could not be opened.
+ * Where its path is not `named`, that is told; "": it was not named. */
+void ml_doctor_allocator(
+    struct ml_findings *findings, int executable_fd, const char *named, const char *allocators
+);
+
+/* The same of a process that runs. */
+void ml_doctor_allocator_of(struct ml_findings *findings, uint32_t pid, const char *allocators);
 
 /* The machine's never list; empty if there is none. Owner: the caller's. */
 struct ml_never_list ml_doctor_never(struct ml_findings *findings);

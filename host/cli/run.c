@@ -297,7 +297,7 @@ static bool takes_preload(enum ml_image_kind kind) {
 static int start_program(struct run *run, char *const *environment) {
     struct ml_error_message error = {.text = ""};
     const enum ml_image_kind kind =
-        run->engine != NULL ? ml_probe_program(run->options->program) : ML_IMAGE_GONE;
+        run->engine != NULL ? ml_probe_program(run->options->program, NULL) : ML_IMAGE_GONE;
     const struct ml_launch launch = {
         .argv = run->options->program,
         .environment = environment,

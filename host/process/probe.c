@@ -1,8 +1,10 @@
 #include "host/process/probe.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
@@ -18,7 +20,16 @@ static bool wait_for(pid_t pid, int *out_status) {
     return answer == pid;
 }
 
-enum ml_image_kind ml_probe_program(char *const *argv) {
+static int open_executable(pid_t pid) {
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+enum ml_image_kind ml_probe_program(char *const *argv, int *out_executable_fd) {
+    if (out_executable_fd != NULL) {
+        *out_executable_fd = -1;
+    }
     enum ml_image_kind kind = ML_IMAGE_GONE;
     const pid_t host = getpid();
     const pid_t pid = fork();
@@ -36,6 +47,9 @@ enum ml_image_kind ml_probe_program(char *const *argv) {
     }
     if (WIFSTOPPED(status)) {
         kind = ml_image_look(pid);
+        if (out_executable_fd != NULL) {
+            *out_executable_fd = open_executable(pid);
+        }
         (void)kill(pid, SIGKILL);
         (void)wait_for(pid, &status);
     }

@@ -9,7 +9,10 @@
 #include "host/process/image.h"
 
 /* argv as for execvp. ML_IMAGE_GONE: nobody can tell (no such program, or this system permits no
- * ptrace). Waits for the exec, well under a millisecond. */
-enum ml_image_kind ml_probe_program(char *const *argv);
+ * ptrace). Waits for the exec, well under a millisecond.
+ *
+ * Owner: *out_executable_fd, the file that runs (a script's interpreter), to read from, is the
+ *        caller's; -1: it cannot be read. NULL: it is not wanted. */
+enum ml_image_kind ml_probe_program(char *const *argv, int *out_executable_fd);
 
 #endif

@@ -11,6 +11,7 @@ import harness
 
 PROGRAM = "import ctypes, sys; keep = ctypes.CDLL(None).malloc(%d); print('joined', flush=True); sys.stdin.read()"
 SIZE = 45_678_901
+ORACLE = harness.PROGRAMS / "oracle"
 
 
 class Commands(harness.Case):
@@ -116,6 +117,10 @@ class Doctor(Commands):
         findings = json.loads(answer.stdout)["findings"]
         self.assertTrue([text for verdict, text in self.one(findings, "parts") if verdict == "fail" and "memlog-service" in text])
         self.assertEqual([verdict for verdict, _ in self.one(findings, "trial")], ["fail"])
+        (out / "memlog-analyzer").unlink()
+        answer = harness.run_words([str(out / "memlog"), "doctor", "--json", "true"], self.folder, self.environment(), b"", harness.TIMEOUT)
+        ((verdict, text),) = self.one(json.loads(answer.stdout)["findings"], "allocator")
+        self.assertEqual((verdict, "could not be told" in text and "memlog-analyzer" in text), ("note", True), text)
 
     def copy(self, name, out):
         (out / name).write_bytes((harness.OUT / name).read_bytes())
@@ -131,10 +136,53 @@ class Doctor(Commands):
             [(said, why)] = self.one(findings, "program")
             self.assertEqual(said, verdict)
             self.assertIn(text, why)
-            self.assertEqual("NOT COVERED" in str(findings), verdict == "ok")  # it does not look for other allocators, and says so
+            self.assertEqual([said for said, _ in self.one(findings, "allocator")], ["ok"] if verdict == "ok" else [])
             self.assertFalse((self.folder / "witness").exists())
         self.assertIn("no such program", str(self.one(self.findings("/nonexistent", code=1), "program")))
         self.assertIn("PYTHONMALLOC=malloc", str(self.one(self.findings("python3"), "program")))
+
+    def allocator(self, *words, code=0):
+        ((verdict, text),) = self.one(self.findings(*words, code=code), "allocator")
+        return verdict, text
+
+    def test_an_allocator_inside_a_program_is_told_beforehand(self):
+        verdict, text = self.allocator(ORACLE / "inside_own")
+        self.assertEqual(verdict, "ok")
+        self.assertRegex(text, r"its own allocator inside the executable is recorded: \d functions \([a-z_, ]*malloc[a-z_, .]*\)")
+        self.assertIn("no allocator is known inside", self.allocator(ORACLE / "inside_pool")[1])
+        verdict, text = self.allocator("--allocator=pool=pool_", ORACLE / "inside_pool")
+        self.assertEqual((verdict, "pool_malloc" in text), ("ok", True))
+        verdict, text = self.allocator("--allocator=pool=pool_", ORACLE / "inside_refused")
+        self.assertEqual(verdict, "note")
+        self.assertIn("(pool) is not recorded: pool_free: an instruction at its entry", text)
+        self.assertIn("its memory is NOT COVERED", text)
+        verdict, text = self.allocator("/bin/true")
+        self.assertEqual((verdict, "no allocator is known inside the executable (it is stripped" in text), ("ok", True))
+        chromium = pathlib.Path("/usr/lib/chromium/chromium")
+        if chromium.exists():
+            self.assertIn("is recorded: 15 functions", self.allocator(chromium)[1])
+        self.assertIn("--allocator=x: it is not NAME=PREFIX", self.say("doctor", "--allocator=x", "true", code=2).stderr.decode())
+
+    def test_of_a_script_the_program_that_runs_it_is_told(self):
+        script = self.folder / "script"
+        script.write_text(f"#!{ORACLE / 'inside_own'}\n")
+        script.chmod(0o755)
+        self.assertRegex(self.allocator(script)[1], r"^/.*/inside_own runs it: its own allocator inside the executable is recorded")
+        link = self.folder / "link"
+        link.symlink_to(ORACLE / "inside_own")
+        self.assertRegex(self.allocator(link)[1], r"^its own allocator")
+
+    def test_what_is_told_beforehand_is_what_a_run_hooks(self):
+        for name, allocator in (("inside_own", "none=none_"), ("inside_pool", "pool=pool_"), ("inside_refused", "pool=pool_"),
+                                ("inside_jemalloc", "none=none_"), ("inside_tcmalloc", "none=none_")):
+            with self.subTest(name=name):
+                words = [harness.OUT / "memlog-analyzer", "entries", "--json", f"--allocator={allocator}", ORACLE / name]
+                (family,) = json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)["families"]
+                run = self.memlog(ORACLE / name, options=("-q", "--no-page", f"--allocator={allocator}"))
+                coverage = self.exit_report(run)["processes"][0]["coverage"]
+                self.assertEqual(len(family["functions"]), coverage["hooked_functions"])
+                self.assertEqual(family["hooked"], coverage["unseen"] == "", coverage)
+                self.assertIn(family["reason"], coverage["unseen"])
 
     def test_what_cannot_be_profiled_is_told_with_the_true_reason(self):
         source = self.folder / "witness.c"
@@ -168,7 +216,9 @@ class Doctor(Commands):
 
     def test_a_process_is_told_why_it_is_not_recorded(self):
         with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as stranger:
-            self.assertIn("memlog is not loaded into it", str(self.one(self.findings(f"--pid={stranger.pid}", code=1), "process")))
+            findings = self.findings(f"--pid={stranger.pid}", code=1)
+            self.assertIn("memlog is not loaded into it", str(self.one(findings, "process")))
+            self.assertIn("no allocator is known inside", str(self.one(findings, "allocator")))
             stranger.stdin.close()
         self.assertIn("no process", str(self.one(self.findings(f"--pid={stranger.pid}", code=1), "process")))
 

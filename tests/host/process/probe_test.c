@@ -12,7 +12,7 @@
 
 static enum ml_image_kind probe(const char *program, const char *argument) {
     char *argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t)argument, NULL};
-    return ml_probe_program(argv);
+    return ml_probe_program(argv, NULL);
 }
 
 START_TEST(a_program_is_told_by_name_and_by_path) {
