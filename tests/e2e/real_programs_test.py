@@ -250,6 +250,31 @@ class Browsers(Programs):
         self.assert_hooked(report, self.CHROMIUM_FUNCTIONS, ["browser", "renderer", "utility"])
 
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become somebody else")
+    @unittest.skipIf(shutil.which("chromium") is None, "needs chromium")
+    def test_chromiums_own_sandbox_hides_nothing(self):
+        """As an ordinary user it has one: its renderers live in namespaces of their own, behind a filter of system calls."""
+        os.chmod(self.folder, 0o755)
+        home = self.folder / "home"
+        home.mkdir()
+        os.chown(home, 65534, 65534)
+        browser = [word for word in CHROMIUM if word != "--no-sandbox"]
+        words = [
+            "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", harness.MEMLOG, "run", "-q", "--no-page", "-o", home / "dumps", "--",
+            *browser, f"--user-data-dir={home}/data", f"--screenshot={home}/s.png", "data:text/html,hello"]
+        env = self.environment(HOME=str(home), XDG_RUNTIME_DIR=str(home), TMPDIR=str(home))
+        answer = harness.run_words([str(word) for word in words], home, env, b"", 2 * harness.TIMEOUT)
+        told = answer.stderr.decode(errors="replace")
+        if "No usable sandbox" in told:
+            self.skipTest("an ordinary user may make no namespace here")
+        self.assertEqual(answer.returncode, 0, told)
+        self.assertTrue((home / "s.png").stat().st_size > 0)
+        report = self.whole_report(next((home / "dumps").glob("*.exit.pftrace")))
+        self.assert_nothing_lost(report)
+        own = self.assert_hooked(report, self.CHROMIUM_FUNCTIONS, ["browser", "renderer", "utility"])
+        self.assertFalse(any("--no-sandbox" in entry["command_line"] for entry in own))
+
+
 class Servers(Programs):
     """Servers are started under memlog, worked by clients without it, and asked to end."""
 
