@@ -53,6 +53,9 @@ are_let_through(const struct sock_fprog *program, const struct own_call *calls, 
 /* From <sys/socket.h>, which this target may not include. */
 enum { UNIX_FAMILY = 1, SEQPACKET = 5, SOCKET_LEVEL = 1, PASS_CREDENTIALS = 16 };
 
+/* MFD_EXEC, as client/patch/near.c has it. */
+enum { MEMFD_EXECUTABLE = 0x10 };
+
 #define COUNT_OF(list) (sizeof(list) / sizeof((list)[0]))
 
 /* End recording. The next event notices and counts that. A program that allocates nothing behind
@@ -123,9 +126,17 @@ static uint32_t filters_of(const struct sock_fprog *program, uint64_t fd, uint64
         {SYS_getegid, {0}},
         {SYS_getpid, {0}}};
     /* Of looking at a program's file, of the loader (for $PLATFORM in LD_PRELOAD), and of the
-     * constructor. */
+     * constructor, which may have an allocator's entries to hook. */
     const struct own_call of_exec_preload[] = {
-        {SYS_fgetxattr, {fd}}, {SYS_readlink, {0}}, {SYS_pwritev2, {fd, 0, 1}}};
+        {SYS_fgetxattr, {fd}},
+        {SYS_readlink, {0}},
+        {SYS_pwritev2, {fd, 0, 1}},
+        {SYS_openat, {(uint64_t)AT_FDCWD, 0, O_RDONLY | O_CLOEXEC | O_NONBLOCK}},
+        {SYS_openat, {(uint64_t)AT_FDCWD, 0, O_RDWR | O_CLOEXEC}},
+        {SYS_prlimit64, {0, RLIMIT_FSIZE}},
+        {SYS_memfd_create, {0, MFD_CLOEXEC | MEMFD_EXECUTABLE}},
+        {SYS_memfd_create, {0, MFD_CLOEXEC}},
+        {SYS_mmap, {0, 0, PROT_READ | PROT_EXEC}}};
     const struct {
         const struct own_call *calls;
         size_t count;

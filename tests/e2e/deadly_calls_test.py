@@ -45,10 +45,69 @@ int main(void) {
 }
 """
 
+# Of calls that start-up makes anyway, with arguments that hooking an allocator inside the executable has.
+INSIDE = r"""
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char heap[1 << 20] __attribute__((aligned(16)));
+static size_t used;
+void *malloc(size_t size) {
+    void *block = heap + used;
+    used += (size + 15) & ~(size_t)15;
+    return used <= sizeof(heap) ? block : NULL;
+}
+static volatile size_t released;
+void free(void *block) { released += block != NULL; }
+void *calloc(size_t count, size_t size) { return malloc(count * size); }
+void *realloc(void *block, size_t size) {
+    void *moved = malloc(size);
+    return block != NULL && moved != NULL ? memmove(moved, block, size) : moved;
+}
+static const struct { int call, argument, bits; } deadly[] = {
+    {SYS_openat, 2, O_RDWR}, {SYS_openat, 2, O_NONBLOCK}, {SYS_memfd_create, 1, 0x10}, {SYS_prlimit64, 1, RLIMIT_FSIZE},
+};
+static int kill_for(int call, int argument, int bits) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * argument),
+        BPF_JUMP(BPF_JMP | (call == SYS_prlimit64 ? BPF_JEQ : BPF_JSET) | BPF_K, bits, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {6, steps};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+int main(int count, char **arguments) {
+    char *words[] = {arguments[0], "again", NULL}, *none[] = {NULL};
+    for (int i = 0; count == 1 && i < (int)(sizeof(deadly) / sizeof(*deadly)); i++) {
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (kill_for(deadly[i].call, deadly[i].argument, deadly[i].bits)) _exit(7);
+            execve("/proc/self/exe", words, none);
+            _exit(8);
+        }
+        waitpid(pid, &status, 0);
+        printf("%d %x\n", i, status);
+    }
+    return 0;
+}
+"""
+
 
 class DeadlyCalls(as_bare.Case):
     def test_nothing_that_memlog_calls_kills_it(self):
         self.assert_as_bare(self.build("deadly", SOURCE))
+
+    def test_nor_what_it_calls_to_hook_an_allocator_inside(self):
+        self.assert_as_bare(self.build("deadly_inside", INSIDE))
 
 
 if __name__ == "__main__":
