@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/entry/elf_functions.h"
+#include "base/entry/reach.h"
 
 _Static_assert(
     (int)ML_FAMILIES_TRAMPOLINE_AT + (int)ML_ENTRY_TRAMPOLINE_MAX <= (int)ML_FAMILIES_ROOM_BYTES,
@@ -78,6 +79,22 @@ static bool is_sanitizers(const char *name) {
     return false;
 }
 
+static bool has_part(const char *name, const char *part) {
+    const size_t part_bytes = strlen(part);
+    for (const char *at = name; *at != 0; at++) {
+        if (strncmp(at, part, part_bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the name says that memory comes or goes. `mi_new` and `tc_delete` may be a menu's and a
+ * cache's, with other parameters: beside such names alone there is no allocator. */
+static bool says_memory(const char *name) {
+    return has_part(name, "alloc") || has_part(name, "free") || name[0] == '_'; /* an operator */
+}
+
 static bool add(void *context, const struct ml_elf_function *function) {
     struct ml_families *families = context;
     struct ml_allocator_function as;
@@ -85,17 +102,19 @@ static bool add(void *context, const struct ml_elf_function *function) {
         families->has_sanitizer = true;
         return false;
     }
-    if (function->is_indirect ||
-        !ml_allocator_function_of(function->name, function->name_bytes, &families->given, &as) ||
+    if (!ml_allocator_function_of(function->name, function->name_bytes, &families->given, &as) ||
         is_served(families, function->name)) {
         return true;
     }
     struct ml_allocator_family *family = family_at(families, as.family);
-    family->acts |= 1U << as.call.act;
+    if (says_memory(function->name + as.prefix_bytes)) {
+        family->acts |= 1U << as.call.act;
+    }
     family->basic |= basic_of(function->name);
     family->is_prefixed = family->is_prefixed || as.family != 0;
     const uint64_t address = families->base + function->address;
-    const struct ml_families_function *same = function_at(families, address);
+    const struct ml_families_function *same =
+        function->is_indirect ? NULL : function_at(families, address);
     if (same != NULL) {
         join(family_at(families, same->family), family);
     } else if (families->count == ML_FAMILIES_FUNCTIONS_MAX) {
@@ -107,7 +126,7 @@ static bool add(void *context, const struct ml_elf_function *function) {
           .size_bytes = function->size,
           .family = as.family,
           .call = as.call,
-          .refusal = ML_ENTRY_NOT_READABLE};
+          .refusal = function->is_indirect ? ML_ENTRY_CHOSEN : ML_ENTRY_NOT_READABLE};
     }
     return true;
 }
@@ -172,6 +191,9 @@ plan(const struct ml_families *families, struct ml_families_function *one, uint6
         .may_push_calls = families->may_push_calls,
     };
     one->refusal = ml_entry_plan(&function, room, room + ML_FAMILIES_TRAMPOLINE_AT, &one->plan);
+    if (one->refusal == ML_ENTRY_PLANNED && !ml_entry_reaches_out(&function)) {
+        one->refusal = ML_ENTRY_KNOWN;
+    }
 }
 
 /* A planned function within whose first bytes another one begins is too short: that one would be
@@ -188,12 +210,19 @@ static bool check(void *context, const struct ml_elf_function *function) {
     return true;
 }
 
+/* Without this function the family would be seen in part. One that its callers know is left alone
+ * with all others: it is a small allocator's, whose functions know each other. */
+static bool is_missed(const struct ml_families_function *one) {
+    return one->refusal != ML_ENTRY_PLANNED &&
+           (one->call.is_needed || one->refusal == ML_ENTRY_KNOWN);
+}
+
 /* A family that would be seen in part is left alone. */
 static void judge(struct ml_families *families) {
     for (uint32_t i = 0; i < families->count; i++) {
         const struct ml_families_function *one = &families->functions[i];
         struct ml_allocator_family *family = ml_families_of(families, one);
-        if (family->is_wanted && one->refusal != ML_ENTRY_PLANNED && one->call.is_needed) {
+        if (family->is_wanted && is_missed(one)) {
             family->is_wanted = false;
             family->refused = one;
         }
@@ -203,8 +232,9 @@ static void judge(struct ml_families *families) {
 uint32_t ml_families_plan(struct ml_families *families, uint64_t room) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < families->count; i++) {
-        if (ml_families_of(families, &families->functions[i])->is_wanted) {
-            plan(families, &families->functions[i], room + (uint64_t)i * ML_FAMILIES_ROOM_BYTES);
+        struct ml_families_function *one = &families->functions[i];
+        if (ml_families_of(families, one)->is_wanted && one->refusal != ML_ENTRY_CHOSEN) {
+            plan(families, one, room + (uint64_t)i * ML_FAMILIES_ROOM_BYTES);
         }
     }
     (void)ml_elf_functions_each(families->file, families->file_bytes, check, families);

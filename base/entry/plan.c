@@ -31,6 +31,8 @@ static const char refusal_texts[ML_ENTRY_REFUSAL_COUNT][ML_ENTRY_REFUSAL_TEXT_MA
     [ML_ENTRY_LARGE] = "it is too large to be looked at",
     [ML_ENTRY_STUB_FAR] = "the stub is more than 2 GiB away",
     [ML_ENTRY_TARGET_FAR] = "what its entry leads to is too far from the trampoline",
+    [ML_ENTRY_CHOSEN] = "the program chooses it as it starts (IFUNC)",
+    [ML_ENTRY_KNOWN] = "its callers may know which registers it leaves alone",
 };
 
 const char *ml_entry_refusal_text(enum ml_entry_refusal refusal) {

@@ -45,6 +45,8 @@ enum ml_entry_refusal {
     ML_ENTRY_STUB_FAR,    /* more than 2 GiB away */
     ML_ENTRY_TARGET_FAR,  /* what a moved instruction leads to or reads is too far from the
                              trampoline, or the way back is */
+    ML_ENTRY_CHOSEN,      /* an IFUNC: what stands there is its resolver. Not the planner's word */
+    ML_ENTRY_KNOWN,       /* its callers may rely on what it does not touch. Likewise */
     ML_ENTRY_REFUSAL_COUNT /* no refusal */
 };
 

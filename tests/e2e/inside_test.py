@@ -64,6 +64,20 @@ class Inside(harness.Case):
         self.assertIn("could not hook: pool_free: an instruction at its entry", self.parent(report)["coverage"]["unseen"])
         self.assertFalse(report["dump"]["covered"])
 
+    def test_names_of_an_allocators_are_not_an_allocator(self):
+        run = self.memlog(ORACLE / "inside_others", options=("-q", "--no-page"))
+        self.assertEqual(run.code, 0, run.err)
+        coverage = self.parent(self.exit_report(run))["coverage"]
+        self.assertEqual((coverage["hooked_functions"], coverage["unseen"]), (0, ""))
+
+    def test_one_whose_free_is_chosen_at_its_start_is_left_alone_and_named(self):
+        run = self.memlog(ORACLE / "inside_chosen", options=("-q", "--no-page"))
+        self.assertEqual(run.code, 0, run.err)
+        parent = self.parent(self.exit_report(run))
+        self.assertEqual(parent["coverage"]["hooked_functions"], 0)
+        self.assertIn("could not hook: je_free: the program chooses it", parent["coverage"]["unseen"])
+        self.assertNotIn("je_malloc", str(parent["stacks"]))
+
     def test_executables_are_left_as_they_are_where_that_is_asked(self):
         run = self.memlog(ORACLE / "inside_own", options=("-q", "--no-page", "--allocator=off"))
         report = self.exit_report(run)

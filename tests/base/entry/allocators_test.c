@@ -12,10 +12,12 @@
 #include "base/entry/allocator_family.h"
 #include "base/entry/elf_functions.h"
 #include "base/entry/plan.h"
+#include "base/entry/reach.h"
 #include "tests/suite.h"
 
 struct survey {
     const uint8_t *file;
+    size_t file_bytes;
     bool is_nothing_else; /* than an allocator */
     size_t members;
     size_t refused; /* of those that are not needed */
@@ -100,6 +102,17 @@ static bool note(void *context, const struct ml_elf_function *found) {
     const enum ml_entry_refusal refusal =
         ml_entry_plan(&function, text_address + (1 << 28), text_address + (1 << 28) + 64, &plan);
     survey->members++;
+    const struct ml_entry_function in_file = {
+        .code = function.code,
+        .code_bytes = function.code_bytes,
+        .address = function.address,
+        .size = function.size,
+        .text = survey->file,
+        .text_bytes = survey->file_bytes,
+        .text_address = text_address};
+    ck_assert_msg(
+        !member.call.is_needed || ml_entry_reaches_out(&in_file), "%s reaches nobody", found->name
+    );
     if (refusal != ML_ENTRY_PLANNED) {
         survey->refused++;
         ck_assert_msg(
@@ -116,6 +129,7 @@ static struct survey survey_of(const char *path, bool is_nothing_else) {
     const size_t bytes = (size_t)status.st_size;
     struct survey survey = {
         .file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0),
+        .file_bytes = bytes,
         .is_nothing_else = is_nothing_else};
     ck_assert_ptr_ne(survey.file, MAP_FAILED);
     (void)close(fd);

@@ -18,7 +18,8 @@ enum {
     ROOM = ADDRESS + BASE - 0x100000
 };
 
-#define MOVABLE PROLOGUE "\x5b\x5d\xc3"
+#define MOVABLE PROLOGUE "\xff\xd0\x5b\x5d\xc3" /* and calls somebody */
+#define KNOWN PROLOGUE "\x5b\x5d\xc3"
 #define CALLS_BY_REGISTER "\xff\xd0\x55\x48\x89\xe5\xc3" /* call *%rax */
 
 /* A program that is written down function by function. */
@@ -191,6 +192,17 @@ START_TEST(what_allocates_and_cannot_be_moved_is_left_out_alone) {
 }
 END_TEST
 
+START_TEST(what_its_callers_may_know_whole_is_left_alone_with_its_family) {
+    begin("pool=pool_");
+    (void)put("pool_malloc", CODE(KNOWN));
+    put_movable("pool_free");
+    ck_assert(find());
+    ck_assert_uint_eq(ml_families_plan(&families, ROOM), 0);
+    ck_assert_int_eq(of("pool_malloc")->refusal, ML_ENTRY_KNOWN);
+    ck_assert_ptr_eq(ml_families_of(&families, of("pool_free"))->refused, of("pool_malloc"));
+}
+END_TEST
+
 START_TEST(a_function_that_begins_in_anothers_first_bytes_is_not_written_over) {
     begin("pool=pool_");
     put_movable("pool_malloc");
@@ -328,6 +340,7 @@ int main(void) {
         cases, where_what_releases_cannot_be_moved_its_family_is_left_alone_and_no_other
     );
     tcase_add_test(cases, what_allocates_and_cannot_be_moved_is_left_out_alone);
+    tcase_add_test(cases, what_its_callers_may_know_whole_is_left_alone_with_its_family);
     tcase_add_test(cases, a_function_that_begins_in_anothers_first_bytes_is_not_written_over);
     tcase_add_test(cases, families_with_a_function_in_common_are_one);
     tcase_add_test(cases, of_libcs_names_all_four_make_an_allocator_of_an_executable);
