@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +25,7 @@ static size_t chunk_left;
 
 static void enter(void) {
     while (atomic_flag_test_and_set(&lock)) {
+        (void)sched_yield();
     }
 }
 
