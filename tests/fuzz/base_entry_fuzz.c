@@ -10,6 +10,17 @@
 
 enum { HEAD_BYTES = 4, ADDRESS = 0x400000, STUB = 0x500000, TRAMPOLINE = 0x500041 };
 
+/* A push of its return address, in two instructions, and a jump. */
+static void read_back_call(const struct ml_entry_plan *plan, uint32_t at) {
+    struct ml_instruction ours;
+    for (int i = 0; i < 3; i++) {
+        REQUIRE(ml_instruction_decode(plan->trampoline + at, plan->trampoline_bytes - at, &ours));
+        at += ours.length;
+    }
+    REQUIRE(ours.kind == ML_INSTRUCTION_JUMP || ours.is_indirect);
+    REQUIRE(at == plan->trampoline_bytes);
+}
+
 /* As many instructions as were moved, and a way back unless the last of them ends. */
 static void read_back(const struct ml_entry_plan *plan, const uint8_t *code) {
     struct ml_instruction ours;
@@ -17,6 +28,11 @@ static void read_back(const struct ml_entry_plan *plan, const uint8_t *code) {
     uint32_t at = 0;
     for (uint32_t moved = 0; moved < plan->moved_bytes; moved += theirs.length) {
         REQUIRE(ml_instruction_decode(code + moved, plan->moved_bytes - moved, &theirs));
+        if (theirs.kind == ML_INSTRUCTION_CALL) {
+            read_back_call(plan, at);
+            REQUIRE(moved + theirs.length == plan->moved_bytes);
+            return;
+        }
         REQUIRE(ml_instruction_decode(plan->trampoline + at, plan->trampoline_bytes - at, &ours));
         REQUIRE(ours.kind == theirs.kind);
         if (ours.displacement_at == 0 && ours.relative_bytes == 0) {
