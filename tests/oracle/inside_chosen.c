@@ -29,7 +29,7 @@ static void release(void *block) {
     released += block != NULL;
 }
 
-static void (*choose(void))(void *) {
+__attribute__((used)) static void (*choose(void))(void *) {
     return release;
 }
 
