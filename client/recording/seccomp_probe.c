@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "client/startup/filter.h"
+#include "base/seccomp/filter.h"
 #include "client/state/process.h"
 #include "client/stream/arena.h"
 #include "client/stream/lane.h"

@@ -1,4 +1,4 @@
-#include "client/startup/filter.h"
+#include "base/seccomp/filter.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* An interpreter for seccomp filters. Room: client (private; :filter). Context: any; pure.
+/* An interpreter for seccomp filters. Room: base (seccomp:filter). Context: any; pure.
  *
  * One rule: the result is the kernel's; a program that the kernel would refuse still terminates. */
-#ifndef MEMLOG_CLIENT_STARTUP_FILTER_H
-#define MEMLOG_CLIENT_STARTUP_FILTER_H
+#ifndef MEMLOG_BASE_SECCOMP_FILTER_H
+#define MEMLOG_BASE_SECCOMP_FILTER_H
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -2,7 +2,7 @@
  * ends, touches nothing but the two, and what does not come to a RET kills. */
 #include <string.h>
 
-#include "client/startup/filter.h"
+#include "base/seccomp/filter.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A RET that can be reached in the way that filters are walked: forwards alone. */
