@@ -1,35 +1,24 @@
 #include "host/memory/hold.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/threads/thread_list.h"
 #include "host/memory/status.h"
 
 /* Threads stop within 1 ms, 80 ms where many are busy. One that sleeps in the kernel and takes no
  * signal (a disk that hangs, a vfork whose child is at work) may take any time. */
 enum { PATIENCE_MS = 250, LOOK_US = 100 };
 
-enum { LISTING_BYTES = 8192, DECIMAL = 10, EVENT_SHIFT = 8, SIGNAL_MASK = 0x7f };
+enum { EVENT_SHIFT = 8, SIGNAL_MASK = 0x7f };
 
 enum { NS_PER_US = 1000, US_PER_MS = 1000 };
-
-/* As getdents64 tells it. */
-struct entry {
-    uint64_t inode;
-    int64_t offset;
-    uint16_t length_bytes;
-    uint8_t kind;
-    char name[];
-};
 
 static uint64_t now_us(void) {
     struct timespec now;
@@ -46,17 +35,14 @@ static bool is_known(const struct ml_memory_hold *hold, pid_t tid) {
     return false;
 }
 
-/* Zombies cannot be seized, and need not be. A tracer that is there already is named. */
-static bool is_ended(pid_t tid, char why[ML_HOLD_WHY_BYTES]) {
+/* A tracer that is there already is named. */
+static void say_who_traces(pid_t tid, char why[ML_HOLD_WHY_BYTES]) {
     char path[64];
     char name[32] = "?";
     const struct ml_memory_status status = ml_memory_status_read(tid);
-    if (!status.is_known) {
-        return true;
-    }
     if (status.tracer_pid == 0) {
         (void)snprintf(why, ML_HOLD_WHY_BYTES, "the kernel does not let memlog stop it");
-        return false;
+        return;
     }
     (void)snprintf(path, sizeof(path), "/proc/%d/comm", status.tracer_pid);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -69,39 +55,38 @@ static bool is_ended(pid_t tid, char why[ML_HOLD_WHY_BYTES]) {
         name[strcspn(name, "\n")] = '\0';
     }
     (void)snprintf(why, ML_HOLD_WHY_BYTES, "%s (%d) traces it", name, status.tracer_pid);
-    return false;
 }
 
-static bool seize(struct ml_memory_hold *hold, pid_t tid, char why[ML_HOLD_WHY_BYTES]) {
+/* What a pass over the threads needs. */
+struct holding {
+    struct ml_memory_hold *hold;
+    pid_t pid;
+    char *why;
+};
+
+static enum ml_thread_taken seize(void *context, pid_t tid) {
+    const struct holding *holding = context;
+    struct ml_memory_hold *hold = holding->hold;
+    if (is_known(hold, tid)) {
+        return ML_THREAD_HAD;
+    }
     if (hold->count == ML_HOLD_THREADS_MAX) {
-        (void)snprintf(why, ML_HOLD_WHY_BYTES, "it has more than %d threads", ML_HOLD_THREADS_MAX);
-        return false;
+        (void)snprintf(
+            holding->why, ML_HOLD_WHY_BYTES, "it has more than %d threads", ML_HOLD_THREADS_MAX
+        );
+        return ML_THREAD_FORBIDDEN;
     }
     /* Without PTRACE_O_EXITKILL: if memlog is killed now, the process runs on. */
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
-        return errno == ESRCH || is_ended(tid, why);
+        const enum ml_thread_taken taken = ml_thread_not_seized(holding->pid, tid, errno);
+        if (taken == ML_THREAD_FORBIDDEN) {
+            say_who_traces(tid, holding->why);
+        }
+        return taken;
     }
     hold->threads[hold->count++] = (struct ml_held_thread){.tid = tid};
     (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-    return true;
-}
-
-/* Seize those that are not yet. */
-static bool seize_listed(struct ml_memory_hold *hold, int folder_fd, char why[ML_HOLD_WHY_BYTES]) {
-    _Alignas(struct entry) char listing[LISTING_BYTES];
-    long count = 0;
-    (void)lseek(folder_fd, 0, SEEK_SET);
-    while ((count = syscall(SYS_getdents64, folder_fd, listing, sizeof(listing))) > 0) {
-        for (long at = 0; at < count;) {
-            const struct entry *entry = (const void *)(listing + at);
-            const pid_t tid = (pid_t)strtol(entry->name, NULL, DECIMAL); /* 0: "." and ".." */
-            at += entry->length_bytes;
-            if (tid > 0 && !is_known(hold, tid) && !seize(hold, tid, why)) {
-                return false;
-            }
-        }
-    }
-    return true;
+    return ML_THREAD_NEW;
 }
 
 /* Whether it needs no more waiting. The stop is not taken from the kernel: if this process is
@@ -148,24 +133,24 @@ static bool wait_for_all(
 }
 
 bool ml_memory_hold_begin(struct ml_memory_hold *hold, pid_t pid, char out_why[ML_HOLD_WHY_BYTES]) {
-    char path[64];
     const uint64_t until_us = now_us() + (uint64_t)PATIENCE_MS * US_PER_MS;
-    uint32_t count_before = 0;
-    bool is_fine = true;
+    struct holding holding = {.hold = hold, .pid = pid, .why = out_why};
+    enum ml_thread_pass pass = ML_THREAD_PASS_UNSETTLED;
     hold->count = 0;
-    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     (void)snprintf(out_why, ML_HOLD_WHY_BYTES, "it has ended");
-    const int folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder_fd < 0) {
-        return false;
+    while (pass == ML_THREAD_PASS_UNSETTLED) {
+        pass = ml_thread_list_pass(pid, seize, &holding);
+        if (pass == ML_THREAD_PASS_FORBIDDEN || !wait_for_all(hold, pid, until_us, out_why)) {
+            return false;
+        }
+        if (pass == ML_THREAD_PASS_UNSETTLED && now_us() > until_us) {
+            (void)snprintf(
+                out_why, ML_HOLD_WHY_BYTES, "its threads came and went for %d ms", PATIENCE_MS
+            );
+            return false;
+        }
     }
-    do { /* a thread that was not held yet may have made another one */
-        count_before = hold->count;
-        is_fine =
-            seize_listed(hold, folder_fd, out_why) && wait_for_all(hold, pid, until_us, out_why);
-    } while (is_fine && hold->count > count_before);
-    (void)close(folder_fd);
-    if (!is_fine || hold->count == 0) {
+    if (hold->count == 0) {
         return false;
     }
     out_why[0] = '\0';
