@@ -236,12 +236,16 @@ static inline uint64_t ml_process_ticks(void) {
     if (ml_likely(stamps == ML_STAMPS_ALONE)) {
         return ml_sys_tsc();
     }
-    return ml_likely(stamps == ML_STAMPS_SEVERAL) ? ml_sys_tsc_ordered() : ml_sys_monotonic_ns();
+    return ml_likely(stamps == ML_STAMPS_SEVERAL)
+               ? ml_sys_tsc_ordered()
+               : ml_lease_stamp(ml_process.lease, ml_sys_monotonic_ns());
 }
 
 /* The same, ordered behind a store that other threads must see first. */
 static inline uint64_t ml_process_ticks_ordered(void) {
-    return ml_process.clock == ML_CLOCK_TSC ? ml_sys_tsc_ordered() : ml_sys_monotonic_ns();
+    return ml_process.clock == ML_CLOCK_TSC
+               ? ml_sys_tsc_ordered()
+               : ml_lease_stamp(ml_process.lease, ml_sys_monotonic_ns());
 }
 
 static inline struct ml_staging_header *ml_process_staging_header(void) {

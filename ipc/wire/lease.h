@@ -23,12 +23,17 @@
  * are later than B's. A processor may execute the read of `holder` before that of the clock, by
  * less than a microsecond; ML_LEASE_PROOF_TICKS covers that.
  *
+ * CLOCK_MONOTONIC may answer two processors with the same nanosecond: so do virtual machines whose
+ * clock must not run backwards. A stamp by it is therefore later than the last one of any lane,
+ * which stands in the page. The TSC is the clock only where the kernel itself trusts it.
+ *
  * Any process that shares the page can write it. A hostile one makes others read the clock more
  * often, or puts events of different processes into a slightly wrong order. The page never yields
  * an address, a size or a count. */
 #ifndef MEMLOG_IPC_WIRE_LEASE_H
 #define MEMLOG_IPC_WIRE_LEASE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define ML_LEASE_MAGIC UINT64_C(0x31736c6d656d6d6c)
@@ -37,14 +42,29 @@ enum {
     ML_LEASE_BYTES = 4096,
     ML_LEASE_EVENTS = 32,           /* that share one stamp, at most */
     ML_LEASE_PROOF_TICKS = 1 << 16, /* of either clock: 20 to 66 us */
-    ML_LEASE_LANE_BITS = 16
+    ML_LEASE_LANE_BITS = 16,
+    ML_LEASE_AHEAD_MAX_NS = 1000000 /* a last stamp that is further ahead is none */
 };
 
 struct ml_lease_page {
     uint64_t magic;
     _Alignas(64) uint64_t holder;  /* ml_lease_self of a lane; 0: none */
     _Alignas(64) uint64_t numbers; /* given out to processes */
+    _Alignas(64) uint64_t last_ns; /* the last stamp by CLOCK_MONOTONIC */
 };
+
+/* The stamp of an event by CLOCK_MONOTONIC, now `now_ns`: later than all stamps before. */
+static inline uint64_t ml_lease_stamp(struct ml_lease_page *page, uint64_t now_ns) {
+    uint64_t last_ns = __atomic_load_n(&page->last_ns, __ATOMIC_RELAXED);
+    uint64_t stamp_ns = 0;
+    do {
+        stamp_ns =
+            last_ns >= now_ns && last_ns - now_ns < ML_LEASE_AHEAD_MAX_NS ? last_ns + 1 : now_ns;
+    } while (!__atomic_compare_exchange_n(
+        &page->last_ns, &last_ns, stamp_ns, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED
+    ));
+    return stamp_ns;
+}
 
 /* What a lane puts into `holder`; a process takes its number, from 1 on, when it starts. */
 static inline uint64_t ml_lease_self(uint64_t process_number, uint32_t lane) {
