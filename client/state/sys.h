@@ -57,12 +57,12 @@ static inline uint64_t ml_sys_monotonic_ns(void) {
 }
 
 /* The stamp of an event among several threads: ordered behind everything before it, so that what
- * another core does after having seen our stores is stamped later. */
+ * another core does after having seen our stores is stamped later. Not by rdtscp: not every
+ * processor and virtual machine grants it. */
 static inline uint64_t ml_sys_tsc_ordered(void) {
     uint32_t low;
     uint32_t high;
-    uint32_t core;
-    __asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(core)::"memory");
+    __asm__ volatile("lfence\n\trdtsc" : "=a"(low), "=d"(high)::"memory");
     return (uint64_t)high << 32 | low;
 }
 

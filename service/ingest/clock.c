@@ -16,9 +16,8 @@ uint64_t ml_clock_ticks(const struct ml_clock_source *clock) {
     if (clock->kind == ML_CLOCK_TSC) {
         uint32_t low = 0;
         uint32_t high = 0;
-        uint32_t core = 0;
         /* As clients stamp: ordered after all earlier loads and stores of this thread. */
-        __asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(core) : : "memory");
+        __asm__ volatile("lfence\n\trdtsc" : "=a"(low), "=d"(high) : : "memory");
         return (uint64_t)high << 32 | low;
     }
 #endif

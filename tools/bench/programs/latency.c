@@ -1,4 +1,4 @@
-/* bench-latency FILE PAIRS THREADS PAUSE_NS: how long each malloc and each free takes, by rdtscp
+/* bench-latency FILE PAIRS THREADS PAUSE_NS: how long each malloc and each free takes, by rdtsc
  * before and after; the distributions go into FILE as JSON. Room: tools (bench).
  *
  * One rule: nothing but the one call stands between the two readings; the readings' own time is in
@@ -67,8 +67,8 @@ static void count(struct histogram *histogram, uint64_t ticks) {
 }
 
 static uint64_t ticks_now(void) {
-    unsigned cpu = 0;
-    return __rdtscp(&cpu);
+    _mm_lfence();
+    return __rdtsc();
 }
 
 static void replace(void *context) {
