@@ -173,6 +173,14 @@ code_at(const struct ml_families *families, uint64_t address) {
     return NULL;
 }
 
+/* From the entry to the end of what is moved. */
+static bool is_as_in_file(
+    const struct ml_families_code *text, size_t inside, const struct ml_families_function *one
+) {
+    const size_t bytes = (size_t)(one->plan.at - one->address) + one->plan.moved_bytes;
+    return text->loaded == NULL || memcmp(text->loaded + inside, text->bytes + inside, bytes) == 0;
+}
+
 static void
 plan(const struct ml_families *families, struct ml_families_function *one, uint64_t room) {
     const struct ml_families_code *text = code_at(families, one->address);
@@ -194,6 +202,9 @@ plan(const struct ml_families *families, struct ml_families_function *one, uint6
     if (one->refusal == ML_ENTRY_PLANNED && !ml_entry_reaches_out(&function)) {
         one->refusal = ML_ENTRY_KNOWN;
     }
+    if (one->refusal == ML_ENTRY_PLANNED && !is_as_in_file(text, inside, one)) {
+        one->refusal = ML_ENTRY_CHANGED;
+    }
 }
 
 /* A planned function within whose first bytes another one begins is too short: that one would be
@@ -211,10 +222,12 @@ static bool check(void *context, const struct ml_elf_function *function) {
 }
 
 /* Without this function the family would be seen in part. One that its callers know is left alone
- * with all others: it is a small allocator's, whose functions know each other. */
+ * with all others: it is a small allocator's, whose functions know each other. So is one that
+ * somebody else counts or stops at, which may be called most of all. */
 static bool is_missed(const struct ml_families_function *one) {
     return one->refusal != ML_ENTRY_PLANNED &&
-           (one->call.is_needed || one->refusal == ML_ENTRY_KNOWN);
+           (one->call.is_needed || one->refusal == ML_ENTRY_KNOWN ||
+            one->refusal == ML_ENTRY_CHANGED);
 }
 
 /* A family that would be seen in part is left alone. */

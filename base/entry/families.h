@@ -24,9 +24,12 @@ enum {
     ML_FAMILIES_TRAMPOLINE_AT = 32
 };
 
-/* What may be executed, and not written. */
+/* What may be executed, and not written, as the file has it. */
 struct ml_families_code {
-    const uint8_t *bytes; /* all of it readable */
+    const uint8_t *bytes;  /* all of it readable */
+    const uint8_t *loaded; /* as it lies in memory, where breakpoints may stand in it; what is moved
+                              from there is what the file has, or the function is refused. NULL: it
+                              is not loaded */
     size_t count_bytes;
     uint64_t address; /* where it runs */
 };

@@ -33,6 +33,7 @@ static const char refusal_texts[ML_ENTRY_REFUSAL_COUNT][ML_ENTRY_REFUSAL_TEXT_MA
     [ML_ENTRY_TARGET_FAR] = "what its entry leads to is too far from the trampoline",
     [ML_ENTRY_CHOSEN] = "the program chooses it as it starts (IFUNC)",
     [ML_ENTRY_KNOWN] = "its callers may know which registers it leaves alone",
+    [ML_ENTRY_CHANGED] = "its entry is not as in its file (debugger, uprobe)",
 };
 
 const char *ml_entry_refusal_text(enum ml_entry_refusal refusal) {

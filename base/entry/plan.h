@@ -47,6 +47,7 @@ enum ml_entry_refusal {
                              trampoline, or the way back is */
     ML_ENTRY_CHOSEN,      /* an IFUNC: what stands there is its resolver. Not the planner's word */
     ML_ENTRY_KNOWN,       /* its callers may rely on what it does not touch. Likewise */
+    ML_ENTRY_CHANGED,     /* what is loaded there is not what the file has. Likewise */
     ML_ENTRY_REFUSAL_COUNT /* no refusal */
 };
 

@@ -20,9 +20,15 @@ static void add_segment(struct ml_object_file *object, const ElfW(Phdr) * segmen
     const uintptr_t end = start + segment->p_memsz;
     object->low = object->low == 0 || start < object->low ? start : object->low;
     object->high = end > object->high ? end : object->high;
-    if ((segment->p_flags & (PF_X | PF_W)) == PF_X && object->code_count < ML_FAMILIES_CODE_MAX) {
+    const bool is_code = (segment->p_flags & (PF_X | PF_W)) == PF_X;
+    const bool is_whole = segment->p_offset <= object->file_bytes &&
+                          segment->p_filesz <= object->file_bytes - segment->p_offset;
+    if (is_code && is_whole && object->code_count < ML_FAMILIES_CODE_MAX) {
         object->code[object->code_count++] = (struct ml_families_code
-        ){.bytes = (const uint8_t *)start, .count_bytes = segment->p_filesz, .address = start};
+        ){.bytes = object->file + segment->p_offset,
+          .loaded = (const uint8_t *)start,
+          .count_bytes = segment->p_filesz,
+          .address = start};
     }
 }
 

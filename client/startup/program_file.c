@@ -17,7 +17,8 @@ const uint8_t *ml_program_file_map(const char *path, size_t *out_bytes) {
     }
     long at = -1;
     if (ml_sys3(SYS_fstat, fd, (long)&file, 0) == 0 && file.st_size > 0) {
-        at = ml_sys6(SYS_mmap, 0, file.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        /* Shared: uprobes stand in private mappings of their file, and are not in the file. */
+        at = ml_sys6(SYS_mmap, 0, file.st_size, PROT_READ, MAP_SHARED, fd, 0);
     }
     ml_sys_close((int)fd);
     if (at < 0 && at >= -ERRNO_MOST) {

@@ -333,6 +333,31 @@ START_TEST(a_function_outside_of_the_code_is_not_read) {
 }
 END_TEST
 
+/* The same code, as it lies in memory under a debugger, or under who counts calls. */
+static void load_with_breakpoint(uint8_t *loaded, uint64_t at) {
+    memcpy(loaded, code.bytes, code.count_bytes);
+    loaded[CODE_AT + at] = 0xcc;
+    code.loaded = loaded;
+}
+
+START_TEST(a_breakpoint_at_an_entry_leaves_its_family_alone_and_one_behind_is_no_matter) {
+    static uint8_t loaded[CODE_AT + CODE_BYTES];
+    for (uint64_t inside = 0; inside < sizeof(MOVABLE) - 1; inside++) {
+        begin("pool=pool_");
+        const uint64_t at = put("pool_malloc", CODE(MOVABLE));
+        put_movable("pool_free");
+        ck_assert(find());
+        load_with_breakpoint(loaded, at + inside);
+        const uint32_t count = ml_families_plan(&families, ROOM);
+        const bool is_moved = inside < of("pool_malloc")->plan.moved_bytes;
+        ck_assert_uint_eq(count, is_moved ? 0 : 2);
+        ck_assert_int_eq(
+            of("pool_malloc")->refusal, is_moved ? ML_ENTRY_CHANGED : ML_ENTRY_PLANNED
+        );
+    }
+}
+END_TEST
+
 int main(void) {
     TCase *cases = tcase_create("families");
     tcase_add_test(cases, a_family_with_both_ways_of_a_block_is_planned);
@@ -348,5 +373,8 @@ int main(void) {
     tcase_add_test(cases, a_sanitizers_run_time_is_left_alone);
     tcase_add_test(cases, more_functions_than_there_is_room_for_are_left_alone);
     tcase_add_test(cases, a_function_outside_of_the_code_is_not_read);
+    tcase_add_test(
+        cases, a_breakpoint_at_an_entry_leaves_its_family_alone_and_one_behind_is_no_matter
+    );
     return run_suite("base/entry/families", cases);
 }
