@@ -11,6 +11,7 @@
 #include "client/patch/object_file.h"
 #include "client/startup/program_file.h"
 #include "client/state/sys.h"
+#include "client/symbols/loaded.h"
 #include "client/symbols/symbols.h"
 
 enum {
@@ -204,7 +205,7 @@ static const void *wanted_library(const char *name) {
 }
 
 static void look_at_library(const void *dynamic) {
-    for (const struct link_map *map = _r_debug.r_map; map != NULL; map = map->l_next) {
+    for (const struct link_map *map = ml_loaded_first(); map != NULL; map = map->l_next) {
         if (map->l_ld == dynamic && map->l_name != NULL && map->l_name[0] == '/') {
             look_at(map, map->l_name);
             return;
@@ -229,7 +230,7 @@ static void look_at_libraries(void) {
 }
 
 void ml_patch_all(const char *further, struct ml_patch_report *out_report) {
-    const struct link_map *program = &_r_debug != NULL ? _r_debug.r_map : NULL;
+    const struct link_map *program = ml_loaded_first();
     *out_report = (struct ml_patch_report){.functions = 0};
     if (program == NULL || ml_symbol_is_ours(program->l_ld)) {
         return; /* linked in: the executable's allocator functions are memlog's */

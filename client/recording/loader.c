@@ -8,9 +8,7 @@
 
 #include "client/recording/record.h"
 #include "client/state/process.h"
-
-/* Weak, as a program without a loader has none. */
-#pragma weak _r_debug
+#include "client/symbols/loaded.h"
 
 enum {
     PLACES_MAX = 16,
@@ -70,7 +68,7 @@ static void add_thread(void) {
 
 /* Of the objects that the program starts with. That of the loader itself lies in its own data. */
 static void add_objects(void) {
-    const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
+    const struct link_map *map = ml_loaded_first();
     const uintptr_t own_base = getauxval(AT_BASE);
     for (uint32_t i = 0; map != NULL && i < OBJECTS_MAX; i++, map = map->l_next) {
         if (map->l_addr != own_base) {

@@ -7,12 +7,10 @@
 #include <sys/auxv.h>
 #include <time.h>
 
+#include "client/symbols/loaded.h"
 #include "client/unwind/bound.h"
 #include "client/unwind/foreign.h"
 #include "client/unwind/objects.h"
-
-/* Weak, as a program without a loader has none. */
-#pragma weak _r_debug
 
 enum {
     NAMESPACES_MAX = 16,     /* DL_NNS of glibc */
@@ -55,7 +53,7 @@ static struct {
 
 /* Runs before memlog's other constructors, so the list is that of the start. */
 __attribute__((constructor(101))) static void begin(void) {
-    const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
+    const struct link_map *map = ml_loaded_first();
     past.program = map;
     while (map != NULL && map->l_next != NULL) {
         map = map->l_next;

@@ -1,3 +1,4 @@
+#include "client/symbols/loaded.h"
 #include "client/symbols/symbols.h"
 
 #include <elf.h>
@@ -12,10 +13,16 @@ enum {
 /* Ours; in a program that the client is linked into, the program's. */
 #pragma weak _DYNAMIC
 
-/* The loader's list of what is loaded. A program linked without -pie, with the client in it, cannot
- * reach it by this name. dl_iterate_phdr shows the same list, but the program may define it. */
-#pragma weak _r_debug
-
+#if ML_ATTACHED
+/* The list is always known. */
+static int memlog_needs_a_dynamically_linked_program(
+    int (*look)(struct dl_phdr_info *, size_t, void *), void *context
+) {
+    (void)look;
+    (void)context;
+    return 0;
+}
+#else
 /* By its version: libc.a has no versions, so the linker refuses a static program, which would have
  * no allocator, and names the function that needs it. */
 __asm__(".symver dl_iterate_phdr, dl_iterate_phdr@GLIBC_2.2.5");
@@ -25,6 +32,7 @@ static __attribute__((noinline)) int memlog_needs_a_dynamically_linked_program(
 ) {
     return dl_iterate_phdr(look, context);
 }
+#endif
 
 /* Relocations with names. */
 struct relocations {
@@ -248,11 +256,11 @@ static int look_behind_object(struct dl_phdr_info *object, size_t bytes, void *c
 struct ml_loaded_symbol ml_symbol_next(const char *name) {
     struct next_search search = {.name = name, .hash = gnu_hash_of(name)};
     bool done = false;
-    if (&_r_debug == NULL) {
+    if (ml_loaded() == NULL) {
         (void)memlog_needs_a_dynamically_linked_program(look_behind_object, &search);
         return search.found;
     }
-    for (const struct link_map *map = _r_debug.r_map; map != NULL && !done; map = map->l_next) {
+    for (const struct link_map *map = ml_loaded_first(); map != NULL && !done; map = map->l_next) {
         done = look_behind(&search, map->l_addr, map->l_ld, map->l_name);
     }
     return search.found;
@@ -263,7 +271,7 @@ void ml_symbol_next_function(void *out_function, const char *name) {
 }
 
 bool ml_symbol_is_defined(const char *name) {
-    const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
+    const struct link_map *map = ml_loaded_first();
     const uint32_t hash = gnu_hash_of(name);
     for (uint32_t at = 0; map != NULL; map = map->l_next, at++) {
         const struct tables tables = tables_at(at, map->l_addr, map->l_ld);
@@ -277,7 +285,7 @@ bool ml_symbol_is_defined(const char *name) {
 /* ---- definitions and references */
 
 struct ml_symbol_owner ml_symbol_first(const char *name) {
-    const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
+    const struct link_map *map = ml_loaded_first();
     const uint32_t hash = gnu_hash_of(name);
     for (uint32_t at = 0; map != NULL; map = map->l_next, at++) {
         const struct tables tables = tables_at(at, map->l_addr, map->l_ld);
@@ -320,7 +328,7 @@ names_one(const struct tables *tables, const struct relocations *relocations, co
 }
 
 bool ml_symbol_is_wanted(const char *name, const struct ml_symbol_owner *owner) {
-    const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
+    const struct link_map *map = ml_loaded_first();
     for (; map != NULL; map = map->l_next) {
         const struct tables tables = tables_of(map->l_addr, map->l_ld);
         if (map->l_ld == &_DYNAMIC[0] || (const void *)map->l_ld == owner->where ||

@@ -6,12 +6,10 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "client/symbols/loaded.h"
 #include "client/symbols/symbols.h"
 #include "client/unwind/arch.h"
 #include "client/unwind/foreign.h"
-
-/* Weak, as a program without a loader has none. */
-#pragma weak _r_debug
 
 /* Found once, in the constructor. */
 static int (*by_loader)(void *, struct dl_find_object *);
@@ -148,7 +146,7 @@ static void enter(const struct link_map *map) {
  * only if it is linked in both directions. */
 static void read_list(void) {
     const struct link_map *last = NULL;
-    const struct link_map *map = _r_debug.r_map;
+    const struct link_map *map = ml_loaded_first();
     for (uint32_t i = 0; i < ML_OBJECTS_MAX && map != NULL; i++) {
         if (!readable(map, sizeof(*map)) || map->l_prev != last) {
             return;
@@ -174,7 +172,7 @@ static bool find_in_list(uintptr_t pc, struct ml_object *out_object) {
     if (find_entry(pc, out_object)) {
         return true;
     }
-    if (&_r_debug == NULL || _r_debug.r_state == RT_DELETE || !has_grown()) {
+    if (ml_loaded() == NULL || ml_loaded()->r_state == RT_DELETE || !has_grown()) {
         return false;
     }
     read_list();
@@ -183,12 +181,26 @@ static bool find_in_list(uintptr_t pc, struct ml_object *out_object) {
 
 /* ---- */
 
+void ml_object_begin(const void *find_object) {
+    memcpy(&by_loader, &find_object, sizeof(by_loader));
+    if (by_loader == NULL && ml_loaded() != NULL) {
+        read_list();
+    }
+}
+
+#if !ML_ATTACHED
 /* Before memlog's other constructors. */
 __attribute__((constructor(101))) static void begin(void) {
-    const struct ml_loaded_symbol found = ml_symbol_next("_dl_find_object");
-    memcpy(&by_loader, &found.address, sizeof(by_loader));
-    if (by_loader == NULL && &_r_debug != NULL) {
-        read_list();
+    ml_object_begin(ml_symbol_next("_dl_find_object").address);
+}
+#endif
+
+/* The client itself, where the loader does not know it. */
+static struct ml_object own;
+
+void ml_object_is_own(const struct link_map *map) {
+    if (!describe(map, false, &own)) {
+        own = (struct ml_object){0};
     }
 }
 
@@ -202,6 +214,10 @@ void ml_object_use_list(void) {
 
 bool ml_object_find(uintptr_t pc, struct ml_object *out_object) {
     struct dl_find_object found;
+    if (ML_ATTACHED && pc - own.start < own.end - own.start) {
+        *out_object = own;
+        return true;
+    }
     if (by_loader == NULL) {
         return find_in_list(pc, out_object);
     }

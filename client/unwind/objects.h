@@ -25,6 +25,13 @@ struct ml_object {
 /* Errors: false when nothing of the loader's is there, or it is not known yet. */
 bool ml_object_find(uintptr_t pc, struct ml_object *out_object);
 
+/* Where the loader's _dl_find_object is; NULL: it has none. A constructor says so; in a running
+ * process whoever put the client there. */
+void ml_object_begin(const void *find_object);
+
+/* The client's own object, which the loader of an attached process does not know. The map stays. */
+void ml_object_is_own(const struct link_map *map);
+
 /* Whether the loader is asked, or its list is read. */
 bool ml_object_by_loader(void);
 

@@ -2,10 +2,8 @@
 
 #include <stddef.h>
 
+#include "client/symbols/loaded.h"
 #include "client/unwind/arch.h"
-
-/* The initial stack pointer of the main thread, as the loader keeps it for everybody. */
-extern void *__libc_stack_end __attribute__((weak));
 
 static uintptr_t page_of(uintptr_t address) {
     return address & ~(uintptr_t)(ML_ARCH_PAGE_BYTES - 1);
@@ -134,7 +132,7 @@ void ml_unwind_range_settle(struct ml_unwind_ranges *ranges) {
         }
         return;
     }
-    uintptr_t kernel_block = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 0;
+    const uintptr_t kernel_block = ml_loaded_stack_end();
     if (anchored(range, ml_arch_thread_pointer()) ||
         (kernel_block != 0 && anchored(range, kernel_block))) {
         *own = *range;
