@@ -32,27 +32,27 @@ static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
  * calloc, realloc or free calls another of its functions by name. The rarer ones do (glibc's
  * reallocarray), so they keep the guard, which recognizes a nested call. */
 #define PASS(bytes, call)                                                                          \
-    if (ml_sampler_passes(&ml_thread, (bytes))) {                                                  \
+    if (ml_sampler_passes(ml_this_thread(), (bytes))) {                                            \
         return (call);                                                                             \
     }                                                                                              \
-    if (ml_hook_is_idle(&ml_thread)) {                                                             \
+    if (ml_hook_is_idle(ml_this_thread())) {                                                       \
         APART;                                                                                     \
         return (call);                                                                             \
     }
 
 #define PASS_GUARDED(bytes, call)                                                                  \
-    if (ml_sampler_passes(&ml_thread, (bytes))) {                                                  \
+    if (ml_sampler_passes(ml_this_thread(), (bytes))) {                                            \
         const struct ml_unwind_entry here = ml_unwind_entry_here();                                \
-        ml_sampler_pass(&ml_thread, frame_of(&here));                                              \
+        ml_sampler_pass(ml_this_thread(), frame_of(&here));                                        \
         __typeof__(call) passed = (call);                                                          \
-        ml_sampler_passed(&ml_thread);                                                             \
+        ml_sampler_passed(ml_this_thread());                                                       \
         return passed;                                                                             \
     }
 
 /* Forward, then record; the body of every hook that returns a new block. The fast path keeps its
  * state in registers; the slow one needs more, and an `entry` of its own in memory. */
 #define ALLOCATE(call, bytes, record)                                                              \
-    struct ml_thread *thread = &ml_thread;                                                         \
+    struct ml_thread *thread = ml_this_thread();                                                   \
     const struct ml_unwind_entry entry = ml_unwind_entry_here();                                   \
     if (ml_likely(ml_hook_enter_plain(thread, frame_of(&entry)))) {                                \
         struct ml_lane *lane = thread->lane;                                                       \
@@ -118,7 +118,7 @@ HOOK void *pvalloc(size_t size) {
 HOOK int posix_memalign(void **out_block, size_t alignment, size_t size) {
     PASS_GUARDED(size, ml_next.posix_memalign(out_block, alignment, size))
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     const struct ml_hook hook = ml_hook_enter(thread, frame_of(&entry));
     const int result = ml_next.posix_memalign(out_block, alignment, size);
     if (hook.lane != NULL && result == 0 && *out_block != NULL) {
@@ -130,7 +130,7 @@ HOOK int posix_memalign(void **out_block, size_t alignment, size_t size) {
 
 /* The body of every hook that frees a block, other than one of the boot store's. */
 #define RELEASE(block, call, record)                                                               \
-    struct ml_thread *thread = &ml_thread;                                                         \
+    struct ml_thread *thread = ml_this_thread();                                                   \
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);            \
     if (ml_likely(ml_hook_enter_plain(thread, frame))) {                                           \
         struct ml_lane *lane = thread->lane;                                                       \
@@ -154,7 +154,7 @@ RECORDED void recorded_free(void *block) {
 
 /* The slow check of a free that the fast one could not skip. */
 RECORDED void looked_free(void *block) {
-    if (ml_sampler_drops_after_all(&ml_thread, block)) {
+    if (ml_sampler_drops_after_all(ml_this_thread(), block)) {
         ml_next.free(block);
         return;
     }
@@ -165,18 +165,18 @@ HOOK void free(void *block) {
     if (block == NULL) {
         return;
     }
-    const bool filters = ml_sampler_filters(&ml_thread);
+    const bool filters = ml_sampler_filters(ml_this_thread());
     if (ml_unlikely(ml_next_boot_owns(block))) {
         return;
     }
     if (!filters) {
-        if (ml_hook_is_idle(&ml_thread)) {
+        if (ml_hook_is_idle(ml_this_thread())) {
             APART;
             ml_next.free(block);
         } else {
             recorded_free(block);
         }
-    } else if (ml_likely(ml_sampler_drops(&ml_thread, block))) {
+    } else if (ml_likely(ml_sampler_drops(ml_this_thread(), block))) {
         ml_next.free(block);
     } else {
         looked_free(block);
@@ -244,7 +244,7 @@ static inline void after_realloc(
 
 #define REALLOCATE(old_block, call, bytes)                                                         \
     const struct ml_unwind_entry entry = ml_unwind_entry_here();                                   \
-    struct ml_thread *thread = &ml_thread;                                                         \
+    struct ml_thread *thread = ml_this_thread();                                                   \
     const struct ml_hook hook = ml_hook_enter(thread, frame_of(&entry));                           \
     enum ml_freed freed = ML_FREED_UNSAID;                                                         \
     if ((old_block) != NULL) {                                                                     \
@@ -257,8 +257,9 @@ static inline void after_realloc(
 
 /* Whether the block that a realloc takes needs no record. */
 static inline bool resizes_unsaid(const void *block) {
-    const bool unsampled = ml_sampler_filters(&ml_thread) && ml_sampler_drops(&ml_thread, block);
-    return (unsampled || ml_hook_is_idle(&ml_thread)) && ml_likely(!ml_next_boot_owns(block));
+    const bool unsampled =
+        ml_sampler_filters(ml_this_thread()) && ml_sampler_drops(ml_this_thread(), block);
+    return (unsampled || ml_hook_is_idle(ml_this_thread())) && ml_likely(!ml_next_boot_owns(block));
 }
 
 RECORDED void *recorded_realloc(void *block, size_t size) {

@@ -25,7 +25,7 @@ static struct ml_bytes cut(const char *text, size_t most) {
 
 /* The host does not know a forked child that has not allocated yet: its first event is now. */
 static void be_somebody(void) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     if (ml_process_state() == ML_GATE_FRESH) {
         const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
         ml_hook_leave(thread, &hook);

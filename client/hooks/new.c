@@ -82,7 +82,7 @@ passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) 
     (void)kind;
     (void)thrown;
     (void)context;
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     if ((actions & CLEANUP_PHASE) != 0 && thread->phase == ML_PHASE_NEXT) {
         ml_hook_calling(thread, ML_PHASE_NONE);
         thread->hook_frame = 0;
@@ -95,7 +95,7 @@ passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) 
     static ML_HOOK void *hook_##form parameters {                                                  \
         __asm__ volatile(".cfi_personality 0x1b, passed_by");                                      \
         const struct ml_unwind_entry entry = ml_unwind_entry_here();                               \
-        struct ml_thread *thread = &ml_thread;                                                     \
+        struct ml_thread *thread = ml_this_thread();                                                     \
         if (ml_sampler_passes(thread, size)) {                                                     \
             return ((void *(*)parameters)next_form[form])arguments;                                \
         }                                                                                          \
@@ -111,7 +111,7 @@ NEW_FORMS(NEW_HOOK)
 
 #define DELETE_HOOK(form, name, parameters, arguments)                                             \
     static ML_HOOK void hook_##form parameters {                                                   \
-        struct ml_thread *thread = &ml_thread;                                                     \
+        struct ml_thread *thread = ml_this_thread();                                                     \
         const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);        \
         if (block != NULL && ml_sampler_filters(thread) && ml_sampler_drops(thread, block)) {      \
             ((void(*) parameters)next_form[form]) arguments;                                       \

@@ -56,7 +56,7 @@ __attribute__((destructor)) static void end(void) {
 /* ---- as a library: here, so that linking memlog_start links the constructor too ---- */
 
 ML_VISIBLE int memlog_start(const char *socket_path) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     if (ml_process.connected) { /* the constructor was there first */
         return 0;
     }

@@ -143,7 +143,7 @@ ML_VISIBLE int dlclose(void *handle) {
     ml_past_closed(closing);
     ml_next_forget_late_new();
     if (connected) {
-        struct ml_thread *thread = &ml_thread;
+        struct ml_thread *thread = ml_this_thread();
         const struct ml_hook hook =
             ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *));
         const uint32_t phase = ml_hook_recording(thread);

@@ -26,7 +26,7 @@ left_by_throw(int version, int actions, uint64_t kind, void *thrown, void *conte
     (void)kind;
     (void)thrown;
     (void)context;
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     if ((actions & CLEANUP_PHASE) != 0 && thread->phase == ML_PHASE_NEXT) {
         ml_hook_calling(thread, ML_PHASE_NONE);
         thread->hook_frame = 0;
@@ -88,7 +88,7 @@ made(const struct ml_patched *patched, const uintptr_t *given, uintptr_t result)
 static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
     MAY_BE_LEFT();
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
     const size_t bytes = bytes_of(patched, given);
     if (ml_hook_is_idle(thread)) {
@@ -114,7 +114,7 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
  * records exactly have in common is done here, with its state in registers. */
 static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED) {
     MAY_BE_LEFT();
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     if (ml_likely(ml_hook_enter_plain(thread, entry.sp))) {
         struct ml_lane *lane = thread->lane;
@@ -150,7 +150,7 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED) {
 static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED) {
     MAY_BE_LEFT();
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     const void *block = (const void *)first;
     if (block != NULL && ml_likely(ml_hook_enter_plain(thread, frame))) {
         struct ml_lane *lane = thread->lane;
@@ -177,7 +177,7 @@ static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED) {
 static ML_HOT ML_HOOK uintptr_t entry_releases(CALLED) {
     MAY_BE_LEFT();
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
     const void *block = (const void *)argument(patched->call.block_argument, given);
     const bool drops = ml_sampler_filters(thread) && ml_sampler_drops(thread, block);
@@ -219,7 +219,7 @@ static void resized(
 static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
     MAY_BE_LEFT();
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
     const void *block = (const void *)argument(patched->call.block_argument, given);
     const size_t bytes = bytes_of(patched, given);

@@ -33,7 +33,7 @@ static bool is_open(struct ml_thread *thread, const struct ml_lane *lane) {
 }
 
 void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry, bool memo_agrees) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     struct ml_staging_header *header = ml_process_staging_header();
     if (!memo_agrees) {
         __atomic_fetch_add(&header->unwind_differed, 1, __ATOMIC_RELAXED);

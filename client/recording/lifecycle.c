@@ -67,7 +67,7 @@ struct ml_lane *ml_lifecycle_lane(bool second) {
         lane->second = second ? ML_LANE_SECOND : 0;
         ml_unwind_thread_clear(&lane->unwind);
         record_first(lane);
-        ml_sampler_announce(&ml_thread, lane);
+        ml_sampler_announce(ml_this_thread(), lane);
     }
     return lane;
 }
@@ -79,7 +79,7 @@ void ml_lifecycle_lane_update(struct ml_lane *lane) {
         ml_unwind_thread_clear(&lane->unwind);
         record_first(lane);
     }
-    ml_sampler_announce(&ml_thread, lane);
+    ml_sampler_announce(ml_this_thread(), lane);
 }
 
 static void give_lanes(struct ml_thread *thread) {
@@ -97,7 +97,7 @@ static void give_lanes(struct ml_thread *thread) {
  * in the last round. What the thread frees later (libc's and the allocator's caches) takes a lane
  * for each event. */
 static void thread_exits(void *value) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     if (thread->exit_rounds == ML_THREAD_GONE) {
         return;
     }
@@ -223,7 +223,7 @@ static bool adopt(struct ml_handshake *handshake, bool again) {
 /* ---- fork ---- */
 
 void ml_lifecycle_before_fork(void) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     thread->fork_serial = 0;
     if ((ml_process.filters & ML_FILTERS_CLOSED) != 0) {
         return;
@@ -242,12 +242,12 @@ void ml_lifecycle_before_fork(void) {
 }
 
 void ml_lifecycle_after_fork_in_parent(void) {
-    ml_thread.fork_serial = 0;
+    ml_this_thread()->fork_serial = 0;
     ml_decoy_drop_saved();
 }
 
 void ml_lifecycle_after_fork_in_child(void) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     const uint32_t phase = thread->phase;
     if (!ml_process.connected || ml_process_state() != ML_GATE_FRESH) {
         return;
@@ -316,7 +316,7 @@ static void become_child(struct ml_thread *thread) {
 }
 
 bool ml_lifecycle_connect(const char *socket_path) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     struct ml_handshake handshake;
     int socket_fd = -1;
     if (ml_process.connected || !ml_handshake_connect(socket_path, &socket_fd)) {
@@ -439,7 +439,7 @@ bool ml_lifecycle_may_record(struct ml_thread *thread) {
 }
 
 void ml_lifecycle_renamed(void) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     if (ml_process_stack_mode() != ML_STACK_NATIVE_WITH_THREAD_NAMES ||
         (ml_process.filters & ML_FILTERS_CLOSED) != 0) {
         return;
@@ -455,7 +455,7 @@ void ml_lifecycle_renamed(void) {
  * child runs in its parent's memory and must not write there. A forked child that has not allocated
  * yet has no stream. */
 static void record_alone(const struct ml_event *event) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     if (ml_process_state() != ML_GATE_RECORDING || (ml_process.filters & ML_FILTERS_CLOSED) != 0) {
         return;
     }

@@ -49,7 +49,7 @@ static void add_thread(void) {
     enum { OWN_ADDRESS, VECTOR };
     const uintptr_t *descriptor = (const uintptr_t *)(uintptr_t)pthread_self();
     const uintptr_t own = (uintptr_t)descriptor;
-    const uintptr_t variables[] = {(uintptr_t)&errno, (uintptr_t)&ml_thread};
+    const uintptr_t variables[] = {(uintptr_t)&errno, (uintptr_t)ml_this_thread()};
     uintptr_t first = own;
     uintptr_t last = own;
     if (descriptor[OWN_ADDRESS] != own) {

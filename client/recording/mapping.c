@@ -134,7 +134,7 @@ void ml_mapping_note(
     uint64_t length_bytes
 ) {
     const uint64_t mask = ML_MAPPING_PAGE_BYTES - 1;
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     struct ml_event event = {.kind = ML_EVENT_MAPPING};
     event.mapping.kind = kind;
     event.mapping.address = (uintptr_t)address;
@@ -164,7 +164,7 @@ void ml_mapping_stack(
     uint64_t length_bytes,
     const void *function
 ) {
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     struct ml_event event = {.kind = ML_EVENT_MAPPING};
     event.mapping.kind = ML_MAPPING_STACK;
     event.mapping.address = (uintptr_t)address;
@@ -178,7 +178,7 @@ void ml_mapping_stack(
 void ml_mapping_name(const void *address, uint64_t length_bytes, const char *name) {
     const uint64_t mask = ML_MAPPING_PAGE_BYTES - 1;
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-    struct ml_thread *thread = &ml_thread;
+    struct ml_thread *thread = ml_this_thread();
     struct ml_event event = {.kind = ML_EVENT_MAPPING};
     event.mapping.kind = ML_MAPPING_NAME;
     event.mapping.address = (uintptr_t)address;

@@ -6,9 +6,9 @@
  * Points of a Poisson process, `interval` bytes apart on average, lie on the bytes that a thread
  * allocates. A block has one byte more than its size, so that empty ones count. A block with a
  * point in it is recorded; so is every block of at least the interval. While the next point is far,
- * a hook subtracts the block's bytes from ml_thread.left and forwards the call. When `left` does
- * not suffice, it takes the slow path. In exact mode `left` is 0: one comparison, always with the
- * same result.
+ * a hook subtracts the block's bytes from ml_this_thread()->left and forwards the call. When `left`
+ * does not suffice, it takes the slow path. In exact mode `left` is 0: one comparison, always with
+ * the same result.
  *
  * `left` is at most the interval, so that no large block slips through; `rest` is the further
  * distance. `left` is also 0 while exactly recorded blocks may live: then skipped blocks are

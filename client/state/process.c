@@ -15,9 +15,11 @@ struct ml_process ml_process = {
     .socket_fd = -1,
 };
 
+#if !ML_ATTACHED
 /* Gates that no process has, so that a thread's first hook takes the slow path. */
 __thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec"))
 ) = {.gate = UINT64_MAX, .idle_gate = UINT64_MAX, .sampling_gate = UINT64_MAX};
+#endif
 
 void ml_process_set_state(enum ml_gate_state state) {
     atomic_store_explicit(

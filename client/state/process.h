@@ -1,4 +1,4 @@
-/* The client's one global, its memory and its per-thread word. Room: client (private). Context:
+/* The client's one global and its memory. Room: client (private). Context:
  * every thread of the profiled process, inside malloc.
  *
  * One rule: everything that must not survive a fork lies in the *arena*, which the kernel wipes in
@@ -21,6 +21,7 @@
 #include "client/sampling/sampled_set.h"
 #include "client/state/region.h"
 #include "client/state/sys.h"
+#include "client/state/thread.h"
 #include "client/state/visible.h"
 #include "ipc/wire/event.h"
 #include "ipc/wire/lease.h"
@@ -143,53 +144,6 @@ struct ml_process {
 
 /* The one global of the client; listed in client/README.md. */
 extern ML_OURS struct ml_process ml_process;
-
-/* What the hook is doing, so that a nested hook knows what it interrupts. */
-enum ml_phase {
-    ML_PHASE_NONE = 0,
-    ML_PHASE_NEXT =
-        1, /* in the next allocator: a nested call is that one's own business, or a handler's */
-    ML_PHASE_RECORD =
-        2, /* in our code, which calls no allocator: a nested call is a signal handler's */
-    ML_PHASE_SECOND = 3 /* a signal handler's event, on the second lane */
-};
-
-/* Which frees are recorded; client/recording/sampler.h. */
-enum ml_filter {
-    ML_FILTER_OFF = 0,     /* all: everything is recorded, and always was */
-    ML_FILTER_SAMPLED = 1, /* those of sampled blocks */
-    ML_FILTER_NONE = 2     /* all: blocks recorded exactly may live, and sampled ones too */
-};
-
-/* A thread's own state; initial-exec, well under 512 bytes. One cache line is enough for what every
- * event reads of it. */
-struct ml_thread {
-    /* gate_page->gate while this thread may record exactly, on `lane`; UINT64_MAX: look closer. */
-    _Alignas(64) uint64_t gate;
-    uint32_t control;       /* control->generation, seen when `gate` was set */
-    uint32_t phase;         /* enum ml_phase */
-    uintptr_t hook_frame;   /* the frame of the hook that is at work, if one is */
-    struct ml_lane *lane;   /* NULL: none yet, or given back */
-    uint64_t left;          /* bytes that may be skipped; client/recording/sampler.h */
-    uint32_t filters;       /* `control` while only frees of sampled blocks are recorded; else 0 */
-    uint32_t skipped;       /* 1: something was not recorded since the lane's last record */
-    struct ml_lane *second; /* for a signal handler's events inside the hook */
-    uint64_t rest;          /* further bytes up to the next point, behind `left` */
-    uint64_t interval;      /* 1: exact; 0: not recording */
-    uint64_t random;        /* of ml_poisson_distance and ml_poisson_weigh */
-    uint64_t idle_gate;     /* gate_page->gate while nothing is recorded; UINT64_MAX: look closer */
-    uint64_t sampling_gate; /* gate_page->gate while this thread may record a sample with nothing
-                               else to be looked at; UINT64_MAX: look closer */
-    uint32_t seeded;        /* the process generation in which `random` was seeded */
-    uint64_t fork_serial;   /* of the FORK record being acted on; 0: not forking */
-    uint32_t generation;    /* the process generation that `lane` and `second` belong to */
-    uint32_t filter;        /* enum ml_filter */
-    uint32_t exit_rounds;   /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
-};
-
-enum { ML_THREAD_GONE = UINT32_MAX };
-
-extern ML_OURS __thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec")));
 
 enum { ML_GATE_STIRS_SHIFT = 40 };
 
