@@ -12,6 +12,7 @@
 
 #include "client/hooks/next.h"
 #include "client/recording/hook_record.h"
+#include "client/recording/thrown.h"
 #include "client/state/visible.h"
 #include "client/symbols/symbols.h"
 
@@ -70,32 +71,11 @@ __attribute__((used)) static void *target_form[FORMS_COUNT];
 
 /* ---- hooks, for allocators whose operators bypass malloc */
 
-enum {
-    CLEANUP_PHASE = 2,
-    CONTINUE_UNWIND = 8
-}; /* _UA_CLEANUP_PHASE, _URC_CONTINUE_UNWIND of the C++ ABI */
-
-/* An exception (or a thread's cancellation) passes through a hook's frame. */
-__attribute__((used)) static int
-passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) {
-    (void)version;
-    (void)kind;
-    (void)thrown;
-    (void)context;
-    struct ml_thread *thread = ml_this_thread();
-    if ((actions & CLEANUP_PHASE) != 0 && thread->phase == ML_PHASE_NEXT) {
-        ml_hook_calling(thread, ML_PHASE_NONE);
-        thread->hook_frame = 0;
-    }
-    return CONTINUE_UNWIND;
-}
-
-/* 0x1b: a 4-byte address relative to itself. */
 #define NEW_HOOK(form, name, parameters, arguments)                                                \
     static ML_HOOK void *hook_##form parameters {                                                  \
-        __asm__ volatile(".cfi_personality 0x1b, passed_by");                                      \
+        ML_HOOK_MAY_BE_LEFT();                                                                     \
         const struct ml_unwind_entry entry = ml_unwind_entry_here();                               \
-        struct ml_thread *thread = ml_this_thread();                                                     \
+        struct ml_thread *thread = ml_this_thread();                                               \
         if (ml_sampler_passes(thread, size)) {                                                     \
             return ((void *(*)parameters)next_form[form])arguments;                                \
         }                                                                                          \
@@ -111,7 +91,7 @@ NEW_FORMS(NEW_HOOK)
 
 #define DELETE_HOOK(form, name, parameters, arguments)                                             \
     static ML_HOOK void hook_##form parameters {                                                   \
-        struct ml_thread *thread = ml_this_thread();                                                     \
+        struct ml_thread *thread = ml_this_thread();                                               \
         const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);        \
         if (block != NULL && ml_sampler_filters(thread) && ml_sampler_drops(thread, block)) {      \
             ((void(*) parameters)next_form[form]) arguments;                                       \

@@ -20,13 +20,12 @@
 
 #include "client/startup/exec_preload.h"
 #include "client/startup/libc.h"
+#include "client/state/left.h"
 #include "client/state/sys.h"
 #include "client/state/visible.h"
 
 enum {
-    COPIES = 8,        /* that take turns: far more than a reader is behind */
-    CLEANUP_PHASE = 2, /* _UA_CLEANUP_PHASE and _URC_CONTINUE_UNWIND of the C++ ABI */
-    CONTINUE_UNWIND = 8,
+    COPIES = 8, /* that take turns: far more than a reader is behind */
     PAGE_BYTES = 4096
 };
 
@@ -172,30 +171,26 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 /* The thread is cancelled while it waits. */
-__attribute__((used)) static int
-shell_passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) {
+__attribute__((used)) static int shell_passed_by(ML_LEFT_PARAMETERS) {
     (void)version;
     (void)kind;
     (void)thrown;
     (void)context;
-    if ((actions & CLEANUP_PHASE) != 0) {
+    if ((actions & ML_LEFT_CLEANUP_PHASE) != 0) {
         leave();
     }
-    return CONTINUE_UNWIND;
+    return ML_LEFT_GO_ON;
 }
 
-/* 0x1b: a 4-byte address relative to itself. */
-#define LEFT_WHEN_CANCELLED __asm__ volatile(".cfi_personality 0x1b, shell_passed_by")
-
 static __attribute__((noinline)) int preloaded_system(const char *command) {
-    LEFT_WHEN_CANCELLED;
+    ML_LEFT_BY(shell_passed_by);
     const int result = ml_libc.system(command);
     leave();
     return result;
 }
 
 static __attribute__((noinline)) FILE *preloaded_popen(const char *command, const char *mode) {
-    LEFT_WHEN_CANCELLED;
+    ML_LEFT_BY(shell_passed_by);
     FILE *result = ml_libc.popen(command, mode);
     leave();
     return result;

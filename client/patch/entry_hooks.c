@@ -4,6 +4,7 @@
 
 #include "client/recording/hook_record.h"
 #include "client/recording/sampler.h"
+#include "client/recording/thrown.h"
 #include "client/state/visible.h"
 
 /* What the patched function was called with, and which it is. Every hook has these parameters. */
@@ -13,30 +14,6 @@
 
 typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 #define CALL_NEXT() (((function *)(uintptr_t)patched->next)(first, second, third, fourth))
-
-enum {
-    CLEANUP_PHASE = 2,
-    CONTINUE_UNWIND = 8
-}; /* _UA_CLEANUP_PHASE, _URC_CONTINUE_UNWIND of the C++ ABI */
-
-/* An operator new throws, or a thread is cancelled: a hook's frame is left. */
-__attribute__((used)) static int
-left_by_throw(int version, int actions, uint64_t kind, void *thrown, void *context) {
-    (void)version;
-    (void)kind;
-    (void)thrown;
-    (void)context;
-    struct ml_thread *thread = ml_this_thread();
-    if ((actions & CLEANUP_PHASE) != 0 && thread->phase == ML_PHASE_NEXT) {
-        ml_hook_calling(thread, ML_PHASE_NONE);
-        thread->hook_frame = 0;
-        ml_sampler_let(thread);
-    }
-    return CONTINUE_UNWIND;
-}
-
-/* 0x1b: a 4-byte address relative to itself. */
-#define MAY_BE_LEFT() __asm__ volatile(".cfi_personality 0x1b, left_by_throw")
 
 static inline uintptr_t argument(uint8_t which, const uintptr_t *given) {
     return ml_likely(which < ML_ALLOCATOR_ARGUMENTS_MAX) ? given[which] : 0;
@@ -86,7 +63,7 @@ made(const struct ml_patched *patched, const uintptr_t *given, uintptr_t result)
 /* The program's allocator may call its own functions by their entries, so every call that is passed
  * on has the guard. */
 static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
-    MAY_BE_LEFT();
+    ML_HOOK_MAY_BE_LEFT();
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
@@ -113,7 +90,7 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
 /* malloc, operator new and their like, which are called most: what all calls of a thread that
  * records exactly have in common is done here, with its state in registers. */
 static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED) {
-    MAY_BE_LEFT();
+    ML_HOOK_MAY_BE_LEFT();
     struct ml_thread *thread = ml_this_thread();
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     if (ml_likely(ml_hook_enter_plain(thread, entry.sp))) {
@@ -148,7 +125,7 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED) {
 
 /* free, operator delete and their like. */
 static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED) {
-    MAY_BE_LEFT();
+    ML_HOOK_MAY_BE_LEFT();
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
     struct ml_thread *thread = ml_this_thread();
     const void *block = (const void *)first;
@@ -175,7 +152,7 @@ static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED) {
 }
 
 static ML_HOT ML_HOOK uintptr_t entry_releases(CALLED) {
-    MAY_BE_LEFT();
+    ML_HOOK_MAY_BE_LEFT();
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
     struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
@@ -217,7 +194,7 @@ static void resized(
 }
 
 static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
-    MAY_BE_LEFT();
+    ML_HOOK_MAY_BE_LEFT();
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
