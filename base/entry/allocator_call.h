@@ -11,9 +11,7 @@
  * No members, though they allocate:
  * - what ends in another member: __rust_alloc, strdup of libc, moz_xmalloc
  * - what returns two words: jemalloc's smallocx_*, tcmalloc's __size_returning_new
- * - mimalloc's functions of five and six arguments: heap_calloc_aligned_at,
- * heap_realloc_aligned_at, heap_rezalloc_aligned_at, heap_recalloc_aligned,
- * heap_recalloc_aligned_at, recalloc_aligned_at, aligned_offset_recalloc
+ * - mimalloc's function of six arguments, heap_recalloc_aligned_at
  * - mimalloc's reallocarr, whose block lies in memory, its expand, which changes nothing, and
  *   heap_destroy, which tells no block */
 #ifndef MEMLOG_BASE_ENTRY_ALLOCATOR_CALL_H
@@ -31,9 +29,9 @@ enum ml_allocator_act {
 };
 
 enum {
-    ML_ALLOCATOR_NONE = 0xff, /* there is no such argument */
-    ML_ALLOCATOR_ARGUMENTS_MAX = 4,
-    ML_ALLOCATOR_FAMILY_PLAIN = 0, /* without a prefix; __libc_ counts as none */
+    ML_ALLOCATOR_NONE = 0xff,       /* there is no such argument */
+    ML_ALLOCATOR_ARGUMENTS_MAX = 5, /* of six registers */
+    ML_ALLOCATOR_FAMILY_PLAIN = 0,  /* without a prefix; __libc_ counts as none */
     ML_ALLOCATOR_FAMILY_JEMALLOC = 1,
     ML_ALLOCATOR_FAMILY_RUST_JEMALLOC = 2,
     ML_ALLOCATOR_FAMILY_MIMALLOC = 3,

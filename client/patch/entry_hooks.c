@@ -7,13 +7,19 @@
 #include "client/recording/thrown.h"
 #include "client/state/visible.h"
 
-/* What the patched function was called with, and which it is. Every hook has these parameters. */
-#define CALLED                                                                                     \
+/* What the patched function was called with, and which it is. The hooks of functions that are
+ * called most have one register less to keep. */
+#define CALLED_WITH_FEW                                                                            \
     uintptr_t first, uintptr_t second, uintptr_t third, uintptr_t fourth,                          \
         const struct ml_patched *patched
+#define CALLED                                                                                     \
+    uintptr_t first, uintptr_t second, uintptr_t third, uintptr_t fourth, uintptr_t fifth,         \
+        const struct ml_patched *patched
 
-typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
-#define CALL_NEXT() (((function *)(uintptr_t)patched->next)(first, second, third, fourth))
+typedef uintptr_t function_of_few(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+#define NEXT_OF_FEW() (((function_of_few *)(uintptr_t)patched->next)(first, second, third, fourth))
+#define CALL_NEXT() (((function *)(uintptr_t)patched->next)(first, second, third, fourth, fifth))
 
 static inline uintptr_t argument(uint8_t which, const uintptr_t *given) {
     return ml_likely(which < ML_ALLOCATOR_ARGUMENTS_MAX) ? given[which] : 0;
@@ -48,7 +54,7 @@ static inline size_t bytes_of(const struct ml_patched *patched, const uintptr_t 
 }
 
 #define GIVEN                                                                                      \
-    { first, second, third, fourth }
+    { first, second, third, fourth, fifth }
 
 /* NULL: there is none. */
 static inline const void *
@@ -62,9 +68,7 @@ made(const struct ml_patched *patched, const uintptr_t *given, uintptr_t result)
 
 /* The program's allocator may call its own functions by their entries, so every call that is passed
  * on has the guard. */
-static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
-    ML_HOOK_MAY_BE_LEFT();
-    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+static inline uintptr_t allocate_from(const struct ml_unwind_entry *entry, CALLED) {
     struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
     const size_t bytes = bytes_of(patched, given);
@@ -72,30 +76,36 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
         return CALL_NEXT();
     }
     if (ml_sampler_passes(thread, bytes)) {
-        ml_sampler_pass(thread, entry.sp);
+        ml_sampler_pass(thread, entry->sp);
         const uintptr_t passed = CALL_NEXT();
         ml_sampler_passed(thread);
         return passed;
     }
-    const struct ml_hook hook = ml_hook_enter(thread, entry.sp);
+    const struct ml_hook hook = ml_hook_enter(thread, entry->sp);
     const uintptr_t result = CALL_NEXT();
     const void *block = hook.lane != NULL ? made(patched, given, result) : NULL;
     if (ml_likely(block != NULL)) {
-        ml_hook_alloc(thread, &hook, &entry, block, bytes);
+        ml_hook_alloc(thread, &hook, entry, block, bytes);
     }
     ml_hook_leave(thread, &hook);
     return result;
 }
 
+static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
+    ML_HOOK_MAY_BE_LEFT();
+    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+    return allocate_from(&entry, first, second, third, fourth, fifth, patched);
+}
+
 /* malloc, operator new and their like, which are called most: what all calls of a thread that
  * records exactly have in common is done here, with its state in registers. */
-static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED) {
+static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED_WITH_FEW) {
     ML_HOOK_MAY_BE_LEFT();
     struct ml_thread *thread = ml_this_thread();
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     if (ml_likely(ml_hook_enter_plain(thread, entry.sp))) {
         struct ml_lane *lane = thread->lane;
-        const uintptr_t result = CALL_NEXT();
+        const uintptr_t result = NEXT_OF_FEW();
         if (ml_likely(lane != NULL && result != 0)) {
             ml_hook_recorded(thread);
             ml_record_alloc_here(lane, &entry, (const void *)result, first);
@@ -107,15 +117,15 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED) {
     const struct ml_unwind_entry slow_entry = ml_unwind_entry_here();
     if (ml_sampler_passes(thread, first)) {
         ml_sampler_pass(thread, slow_entry.sp);
-        const uintptr_t passed = CALL_NEXT();
+        const uintptr_t passed = NEXT_OF_FEW();
         ml_sampler_passed(thread);
         return passed;
     }
     if (ml_hook_is_idle(thread)) {
-        return CALL_NEXT();
+        return NEXT_OF_FEW();
     }
     const struct ml_hook hook = ml_hook_enter_slow(thread, slow_entry.sp);
-    const uintptr_t result = CALL_NEXT();
+    const uintptr_t result = NEXT_OF_FEW();
     if (hook.lane != NULL && result != 0) {
         ml_hook_alloc(thread, &hook, &slow_entry, (const void *)result, first);
     }
@@ -124,7 +134,7 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED) {
 }
 
 /* free, operator delete and their like. */
-static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED) {
+static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED_WITH_FEW) {
     ML_HOOK_MAY_BE_LEFT();
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
     struct ml_thread *thread = ml_this_thread();
@@ -136,24 +146,22 @@ static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED) {
             ml_record_free_here(lane, block, ML_OP_FREE);
             ml_hook_calling(thread, ML_PHASE_NEXT);
         }
-        const uintptr_t result = CALL_NEXT();
+        const uintptr_t result = NEXT_OF_FEW();
         ml_hook_leave_plain(thread);
         return result;
     }
     const bool drops = ml_sampler_filters(thread) && ml_sampler_drops(thread, block);
     if (block == NULL || drops || ml_hook_is_idle(thread)) {
-        return CALL_NEXT();
+        return NEXT_OF_FEW();
     }
     const struct ml_hook hook = ml_hook_enter_slow(thread, frame);
     (void)ml_hook_free(thread, &hook, block, ML_OP_FREE);
-    const uintptr_t result = CALL_NEXT();
+    const uintptr_t result = NEXT_OF_FEW();
     ml_hook_leave_slow(thread, &hook);
     return result;
 }
 
-static ML_HOT ML_HOOK uintptr_t entry_releases(CALLED) {
-    ML_HOOK_MAY_BE_LEFT();
-    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
+static inline uintptr_t release_from(uintptr_t frame, CALLED) {
     struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
     const void *block = (const void *)argument(patched->call.block_argument, given);
@@ -166,6 +174,12 @@ static ML_HOT ML_HOOK uintptr_t entry_releases(CALLED) {
     const uintptr_t result = CALL_NEXT();
     ml_hook_leave(thread, &hook);
     return result;
+}
+
+static ML_HOT ML_HOOK uintptr_t entry_releases(CALLED) {
+    ML_HOOK_MAY_BE_LEFT();
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
+    return release_from(frame, first, second, third, fourth, fifth, patched);
 }
 
 /* A resized block is a free before the call and an allocation behind it. NULL for a size of 0 was a
@@ -193,9 +207,7 @@ static void resized(
     }
 }
 
-static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
-    ML_HOOK_MAY_BE_LEFT();
-    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+static inline uintptr_t resize_from(const struct ml_unwind_entry *entry, CALLED) {
     struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
     const void *block = (const void *)argument(patched->call.block_argument, given);
@@ -205,7 +217,7 @@ static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
     if (ml_hook_is_idle(thread)) {
         return CALL_NEXT();
     }
-    const struct ml_hook hook = ml_hook_enter(thread, entry.sp);
+    const struct ml_hook hook = ml_hook_enter(thread, entry->sp);
     if (block != NULL) {
         freed = ml_hook_free(thread, &hook, block, ML_OP_RESIZE);
     }
@@ -213,36 +225,59 @@ static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
     /* In place the answer is the size that the block has now. */
     const void *new_block = !in_place ? (const void *)result : result >= bytes ? block : NULL;
     if (new_block != NULL || !patched->call.is_released_on_failure) {
-        resized(thread, &hook, &entry, freed, block, new_block, bytes);
+        resized(thread, &hook, entry, freed, block, new_block, bytes);
     }
     ml_hook_leave(thread, &hook);
     return result;
 }
 
+static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
+    ML_HOOK_MAY_BE_LEFT();
+    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+    return resize_from(&entry, first, second, third, fourth, fifth, patched);
+}
+
+enum { FEW = 4 };
+
 static bool is_size_first(const struct ml_allocator_call *call) {
-    return call->size_argument == 0 && call->count_argument == ML_ALLOCATOR_NONE &&
+    return call->act == ML_ALLOCATOR_ALLOCATE && call->arguments <= FEW &&
+           call->size_argument == 0 && call->count_argument == ML_ALLOCATOR_NONE &&
            call->out_argument == ML_ALLOCATOR_NONE && call->text_argument == ML_ALLOCATOR_NONE;
 }
 
+static bool is_block_first(const struct ml_allocator_call *call) {
+    return call->act == ML_ALLOCATOR_RELEASE && call->arguments <= FEW && call->block_argument == 0;
+}
+
+static bool has_few(const struct ml_allocator_call *call) {
+    return is_size_first(call) || is_block_first(call);
+}
+
 static const void *hook_for(const struct ml_allocator_call *call) {
+    if (has_few(call)) {
+        return (const void *)(uintptr_t
+        )(is_size_first(call) ? entry_allocates_first : entry_releases_first);
+    }
     switch ((enum ml_allocator_act)call->act) {
     case ML_ALLOCATOR_ALLOCATE:
-        return (const void *)(uintptr_t
-        )(is_size_first(call) ? entry_allocates_first : entry_allocates);
+        return (const void *)(uintptr_t)entry_allocates;
     case ML_ALLOCATOR_RELEASE:
-        return (const void *)(uintptr_t
-        )(call->block_argument == 0 ? entry_releases_first : entry_releases);
+        return (const void *)(uintptr_t)entry_releases;
     default:
         return (const void *)(uintptr_t)entry_resizes;
     }
 }
 
-/* mov $patched, %r8; jmp *0(%rip); the hook's address. */
+/* mov $patched, %r9, or %r8 for a hook of few; jmp *0(%rip); the hook's address. */
 void ml_patched_stub(const struct ml_patched *patched, uint8_t out_code[ML_PATCHED_STUB_BYTES]) {
-    static const uint8_t code[ML_PATCHED_STUB_BYTES] = {[0] = 0x49, 0xb8, [10] = 0xff, 0x25};
-    enum { PATCHED_AT = 2, HOOK_AT = 16 };
+    static const uint8_t into_r8[] = {0x49, 0xb8};
+    static const uint8_t into_r9[] = {0x49, 0xb9};
+    static const uint8_t jump[] = {0xff, 0x25, 0, 0, 0, 0};
     const void *hook = hook_for(&patched->call);
-    memcpy(out_code, code, sizeof(code));
-    memcpy(out_code + PATCHED_AT, &patched, sizeof(patched));
-    memcpy(out_code + HOOK_AT, &hook, sizeof(hook));
+    uint8_t *at = out_code;
+    memset(out_code, 0xcc, ML_PATCHED_STUB_BYTES);
+    at = mempcpy(at, has_few(&patched->call) ? into_r8 : into_r9, sizeof(into_r8));
+    at = mempcpy(at, &patched, sizeof(patched));
+    at = mempcpy(at, jump, sizeof(jump));
+    memcpy(at, &hook, sizeof(hook));
 }

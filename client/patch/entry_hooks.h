@@ -5,8 +5,8 @@
  * instructions (`next`); hooks only observe.
  *
  * A call of the function comes here by two jumps: its arguments and its return address are where
- * the caller put them. Allocators' functions have four arguments of a register each at most
- * (base/entry/allocator_call.h), so the fifth register carries which function it is. */
+ * the caller put them. Allocators' functions have five arguments of a register each at most
+ * (base/entry/allocator_call.h), so the register behind carries which function it is. */
 #ifndef MEMLOG_CLIENT_PATCH_ENTRY_HOOKS_H
 #define MEMLOG_CLIENT_PATCH_ENTRY_HOOKS_H
 

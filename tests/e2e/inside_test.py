@@ -46,6 +46,9 @@ class Inside(harness.Case):
     def test_jemalloc_with_calls_of_its_own(self):
         self.assert_seen(self.hold("inside_jemalloc"))
 
+    def test_mimalloc_with_calls_of_five_arguments(self):
+        self.assert_seen(self.hold("inside_mimalloc"))
+
     def test_tcmalloc_by_its_prefix(self):
         self.assert_seen(self.hold("inside_tcmalloc"))
 
