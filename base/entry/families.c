@@ -200,7 +200,8 @@ plan(const struct ml_families *families, struct ml_families_function *one, uint6
     };
     one->refusal = ml_entry_plan(&function, room, room + ML_FAMILIES_TRAMPOLINE_AT, &one->plan);
     if (one->refusal == ML_ENTRY_PLANNED && !ml_entry_reaches_out(&function)) {
-        one->refusal = ML_ENTRY_KNOWN;
+        one->keeps = families->may_keep;
+        one->refusal = families->may_keep ? ML_ENTRY_PLANNED : ML_ENTRY_KNOWN;
     }
     if (one->refusal == ML_ENTRY_PLANNED && !is_as_in_file(text, inside, one)) {
         one->refusal = ML_ENTRY_CHANGED;

@@ -41,6 +41,7 @@ struct ml_families_function {
     uint8_t family;
     struct ml_allocator_call call;
     enum ml_entry_refusal refusal;
+    bool keeps; /* its hook is to keep all registers: callers may know those that it leaves alone */
     struct ml_entry_plan plan;
 };
 
@@ -64,6 +65,8 @@ struct ml_families {
     struct ml_allocator_families given; /* as people gave them */
     bool is_library;     /* memlog stands in front of what it exports under libc's names */
     bool may_push_calls; /* base/entry/plan.h */
+    bool may_keep;       /* the caller's hooks can keep all registers; else such functions are
+                            refused */
     bool (*is_served)(const char *name); /* calls of that name come to memlog already; NULL: none */
 
     /* What is found. */

@@ -237,6 +237,87 @@ static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
     return resize_from(&entry, first, second, third, fourth, fifth, patched);
 }
 
+/* ---- functions whose callers know them */
+
+/* What ml_patched_keep has saved: the registers as the caller left them. */
+struct kept {
+    uintptr_t xmm[32];
+    uintptr_t r11, r10, r9, rdi, rsi, rdx, rcx, rax;
+    uintptr_t rbp, r8;
+    uintptr_t return_address;
+};
+
+__attribute__((used)) static ML_HOOK uintptr_t
+keeping_hook(const struct ml_patched *patched, const struct kept *kept) {
+    ML_HOOK_MAY_BE_LEFT();
+    const uintptr_t first = kept->rdi;
+    const uintptr_t second = kept->rsi;
+    const uintptr_t third = kept->rdx;
+    const uintptr_t fourth = kept->rcx;
+    const uintptr_t fifth = kept->r8;
+    const struct ml_unwind_entry entry = {
+        .pc = kept->return_address, .sp = (uintptr_t)(kept + 1), .fp = kept->rbp};
+    switch ((enum ml_allocator_act)patched->call.act) {
+    case ML_ALLOCATOR_ALLOCATE:
+        return allocate_from(&entry, first, second, third, fourth, fifth, patched);
+    case ML_ALLOCATOR_RELEASE:
+        return release_from(entry.sp, first, second, third, fourth, fifth, patched);
+    default:
+        return resize_from(&entry, first, second, third, fourth, fifth, patched);
+    }
+}
+
+/* Comes from a stub, which has pushed r8 and put its function there. A nested call finds it as the
+ * outer hook (client/recording/nested.h). */
+extern const char ml_patched_keep[] __attribute__((visibility("hidden")));
+__asm__(".pushsection memlog_hooks, \"ax\", @progbits\n"
+        ".globl ml_patched_keep\n"
+        ".hidden ml_patched_keep\n"
+        ".type ml_patched_keep, @function\n"
+        "ml_patched_keep:\n"
+        ".cfi_startproc\n"
+        ".cfi_def_cfa_offset 16\n"
+        "push %rbp\n"
+        ".cfi_def_cfa_offset 24\n"
+        ".cfi_offset %rbp, -24\n"
+        "mov %rsp, %rbp\n"
+        ".cfi_def_cfa_register %rbp\n"
+        "push %rax\n push %rcx\n push %rdx\n push %rsi\n push %rdi\n"
+        "push %r9\n push %r10\n push %r11\n"
+        "sub $256, %rsp\n"
+        "movups %xmm0, (%rsp)\n movups %xmm1, 16(%rsp)\n"
+        "movups %xmm2, 32(%rsp)\n movups %xmm3, 48(%rsp)\n"
+        "movups %xmm4, 64(%rsp)\n movups %xmm5, 80(%rsp)\n"
+        "movups %xmm6, 96(%rsp)\n movups %xmm7, 112(%rsp)\n"
+        "movups %xmm8, 128(%rsp)\n movups %xmm9, 144(%rsp)\n"
+        "movups %xmm10, 160(%rsp)\n movups %xmm11, 176(%rsp)\n"
+        "movups %xmm12, 192(%rsp)\n movups %xmm13, 208(%rsp)\n"
+        "movups %xmm14, 224(%rsp)\n movups %xmm15, 240(%rsp)\n"
+        "mov %r8, %rdi\n"
+        "mov %rsp, %rsi\n"
+        "and $-16, %rsp\n"
+        "call keeping_hook\n"
+        "lea -320(%rbp), %rsp\n"
+        "movups (%rsp), %xmm0\n movups 16(%rsp), %xmm1\n"
+        "movups 32(%rsp), %xmm2\n movups 48(%rsp), %xmm3\n"
+        "movups 64(%rsp), %xmm4\n movups 80(%rsp), %xmm5\n"
+        "movups 96(%rsp), %xmm6\n movups 112(%rsp), %xmm7\n"
+        "movups 128(%rsp), %xmm8\n movups 144(%rsp), %xmm9\n"
+        "movups 160(%rsp), %xmm10\n movups 176(%rsp), %xmm11\n"
+        "movups 192(%rsp), %xmm12\n movups 208(%rsp), %xmm13\n"
+        "movups 224(%rsp), %xmm14\n movups 240(%rsp), %xmm15\n"
+        "add $256, %rsp\n"
+        "pop %r11\n pop %r10\n pop %r9\n pop %rdi\n pop %rsi\n pop %rdx\n pop %rcx\n"
+        "add $8, %rsp\n"
+        "pop %rbp\n"
+        ".cfi_def_cfa %rsp, 16\n"
+        "pop %r8\n"
+        ".cfi_def_cfa_offset 8\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size ml_patched_keep, . - ml_patched_keep\n"
+        ".popsection\n");
+
 enum { FEW = 4 };
 
 static bool is_size_first(const struct ml_allocator_call *call) {
@@ -268,15 +349,22 @@ static const void *hook_for(const struct ml_allocator_call *call) {
     }
 }
 
-/* mov $patched, %r9, or %r8 for a hook of few; jmp *0(%rip); the hook's address. */
-void ml_patched_stub(const struct ml_patched *patched, uint8_t out_code[ML_PATCHED_STUB_BYTES]) {
+/* [push %r8]; mov $patched, %r9, or %r8 for a hook of few and one that keeps registers;
+ * jmp *0(%rip); the hook's address. */
+void ml_patched_stub(
+    const struct ml_patched *patched, bool keeps, uint8_t out_code[ML_PATCHED_STUB_BYTES]
+) {
+    static const uint8_t push[] = {0x41, 0x50};
     static const uint8_t into_r8[] = {0x49, 0xb8};
     static const uint8_t into_r9[] = {0x49, 0xb9};
     static const uint8_t jump[] = {0xff, 0x25, 0, 0, 0, 0};
-    const void *hook = hook_for(&patched->call);
+    const void *hook = keeps ? (const void *)ml_patched_keep : hook_for(&patched->call);
     uint8_t *at = out_code;
     memset(out_code, 0xcc, ML_PATCHED_STUB_BYTES);
-    at = mempcpy(at, has_few(&patched->call) ? into_r8 : into_r9, sizeof(into_r8));
+    if (keeps) {
+        at = mempcpy(at, push, sizeof(push));
+    }
+    at = mempcpy(at, keeps || has_few(&patched->call) ? into_r8 : into_r9, sizeof(into_r8));
     at = mempcpy(at, &patched, sizeof(patched));
     at = mempcpy(at, jump, sizeof(jump));
     memcpy(at, &hook, sizeof(hook));

@@ -10,6 +10,7 @@
 #ifndef MEMLOG_CLIENT_PATCH_ENTRY_HOOKS_H
 #define MEMLOG_CLIENT_PATCH_ENTRY_HOOKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,9 +22,13 @@ struct ml_patched {
     struct ml_allocator_call call;
 };
 
-enum { ML_PATCHED_STUB_BYTES = 24 };
+enum { ML_PATCHED_STUB_BYTES = 32 };
 
-/* The code that a patched entry jumps to: it calls the hook for that kind of function. */
-void ml_patched_stub(const struct ml_patched *patched, uint8_t out_code[ML_PATCHED_STUB_BYTES]);
+/* The code that a patched entry jumps to: it calls the hook for that kind of function. `keeps`: its
+ * callers may know which registers the function leaves alone (GCC's -fipa-ra), and may call it with
+ * a stack that is not aligned. Then all registers but the result's are as before. */
+void ml_patched_stub(
+    const struct ml_patched *patched, bool keeps, uint8_t out_code[ML_PATCHED_STUB_BYTES]
+);
 
 #endif

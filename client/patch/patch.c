@@ -81,6 +81,7 @@ static bool has_shadow_stack(void) {
 /* Functions to be hooked. 0 as well where there is no room for them. */
 static uint32_t plan_all(struct ml_families *families, const uint8_t *room) {
     families->may_push_calls = !has_shadow_stack();
+    families->may_keep = true;
     const uint32_t count = ml_families_plan(families, (uintptr_t)room);
     for (uint32_t i = 0; i < families->count; i++) {
         const struct ml_families_function *one = &families->functions[i];
@@ -98,7 +99,7 @@ static uint32_t plan_all(struct ml_families *families, const uint8_t *room) {
 static void write_code(const struct ml_families_function *one, size_t at, const uint8_t *room) {
     struct ml_patched *next = &patched.list[patched.count];
     *next = (struct ml_patched){.next = room + at + ML_FAMILIES_TRAMPOLINE_AT, .call = one->call};
-    ml_patched_stub(next, search.code + at);
+    ml_patched_stub(next, one->keeps, search.code + at);
     memcpy(
         search.code + at + ML_FAMILIES_TRAMPOLINE_AT,
         one->plan.trampoline,

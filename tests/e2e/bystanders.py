@@ -472,7 +472,7 @@ KINDS = [
          before=compiled(HEAP, "-fsanitize=address", "-shared-libasan", "-Wl,-rpath,/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux", compiler="clang")),
     Kind("UBSan", ("./program",), [("program", SEEN, "")], before=compiled(HEAP, "-fsanitize=undefined")),
     # ---- allocators ----
-    Kind("an allocator of its own", ("./program",), [("program", UNSEEN, "could not hook: free: its callers may know")], before=compiled(OWN, "-rdynamic"), short=True),
+    Kind("an allocator of its own", ("./program",), [("program", SEEN, "")], before=compiled(OWN, "-rdynamic"), short=True),
     Kind("jemalloc inside", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libjemalloc.a",),
          before=compiled(PREFIXED.replace("TAKE", "malloc"), "/usr/lib/x86_64-linux-gnu/libjemalloc.a", "-lm", "-lpthread", "-ldl", "-lstdc++")),
     Kind("tcmalloc by its own name", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",),

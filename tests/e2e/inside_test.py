@@ -67,6 +67,18 @@ class Inside(harness.Case):
         self.assertIn("could not hook: pool_free: an instruction at its entry", self.parent(report)["coverage"]["unseen"])
         self.assertFalse(report["dump"]["covered"])
 
+    def test_one_whose_callers_know_its_registers_keeps_them(self):
+        sizes = [100 + i for i in range(1000)]  # as tests/oracle/inside_kept.c takes them, and frees each second one
+        for options in ((), (SAMPLED,), ("--memlog=manual",)):
+            run = self.memlog(ORACLE / "inside_kept", options=("-q", "--no-page", "--allocator=pool=pool_", *options))
+            self.assertEqual(run.code, 0, (options, run.err))
+            if not options:
+                entry = self.parent(self.exit_report(run))
+                self.assertEqual(entry["coverage"]["hooked_functions"], 2, entry["coverage"])
+                self.assertEqual((entry["total_blocks"], entry["total_bytes"]), (len(sizes), sum(sizes)))
+                self.assertEqual((entry["live_blocks"], entry["live_bytes"]), (len(sizes) // 2, sum(sizes[1::2])))
+                self.assertEqual(entry["unknown_frees"], 0)
+
     def test_names_of_an_allocators_are_not_an_allocator(self):
         run = self.memlog(ORACLE / "inside_others", options=("-q", "--no-page"))
         self.assertEqual(run.code, 0, run.err)

@@ -203,6 +203,19 @@ START_TEST(what_its_callers_may_know_whole_is_left_alone_with_its_family) {
 }
 END_TEST
 
+START_TEST(what_its_callers_may_know_is_hooked_where_hooks_keep_registers) {
+    begin("pool=pool_");
+    families.may_keep = true;
+    (void)put("pool_malloc", CODE(KNOWN));
+    put_movable("pool_free");
+    ck_assert(find());
+    ck_assert_uint_eq(ml_families_plan(&families, ROOM), 2);
+    ck_assert(is_taken("pool_malloc"));
+    ck_assert(of("pool_malloc")->keeps);
+    ck_assert(!of("pool_free")->keeps);
+}
+END_TEST
+
 START_TEST(a_function_that_begins_in_anothers_first_bytes_is_not_written_over) {
     begin("pool=pool_");
     put_movable("pool_malloc");
@@ -366,6 +379,7 @@ int main(void) {
     );
     tcase_add_test(cases, what_allocates_and_cannot_be_moved_is_left_out_alone);
     tcase_add_test(cases, what_its_callers_may_know_whole_is_left_alone_with_its_family);
+    tcase_add_test(cases, what_its_callers_may_know_is_hooked_where_hooks_keep_registers);
     tcase_add_test(cases, a_function_that_begins_in_anothers_first_bytes_is_not_written_over);
     tcase_add_test(cases, families_with_a_function_in_common_are_one);
     tcase_add_test(cases, of_libcs_names_all_four_make_an_allocator_of_an_executable);

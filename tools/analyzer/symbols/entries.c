@@ -74,6 +74,7 @@ enum ml_entries_trouble ml_entries_open(
     families->base = BASE;
     families->given = *given;
     families->may_push_calls = true; /* but where the program runs with a shadow stack */
+    families->may_keep = true;
     find_code(out_entries);
     out_entries->is_stripped = true;
     (void)ml_elf_functions_each(
