@@ -9,7 +9,8 @@
  * without one, `je_malloc` of jemalloc's. Operators new and delete are of the family without one.
  *
  * No members, though they allocate:
- * - what ends in another member: __rust_alloc, strdup of libc, moz_xmalloc
+ * - what ends in another member: __rust_alloc, strdup of libc, moz_xmalloc. An executable's own
+ *   strdup is one: Firefox's calls the body of its malloc, past the entry
  * - what returns two words: jemalloc's smallocx_*, tcmalloc's __size_returning_new
  * - mimalloc's function of six arguments, heap_recalloc_aligned_at
  * - mimalloc's reallocarr, whose block lies in memory, its expand, which changes nothing, and

@@ -39,7 +39,8 @@ void *inside_clear(void *block, size_t count, size_t size);
 size_t inside_room(const void *block);
 
 /* Its functions by names with a prefix, and `inside`. As real ones, they call each other. */
-#define INSIDE_FAMILY(prefix)                                                                      \
+#define INSIDE_FAMILY(prefix) INSIDE_FAMILY_AND(prefix, NULL)
+#define INSIDE_FAMILY_AND(prefix, more)                                                            \
     INSIDE_FUNCTION void *prefix##malloc(size_t size);                                             \
     INSIDE_FUNCTION void prefix##free(void *block);                                                \
     INSIDE_FUNCTION void *prefix##calloc(size_t count, size_t size);                               \
@@ -85,6 +86,7 @@ size_t inside_room(const void *block);
         .resize = prefix##realloc,                                                                 \
         .allocate_aligned = prefix##posix_memalign,                                                \
         .allocate_at = prefix##memalign,                                                           \
+        .special = more,                                                                           \
     }
 
 #endif

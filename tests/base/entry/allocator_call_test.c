@@ -13,9 +13,9 @@ enum {
     I = ML_ALLOCATOR_RESIZE_IN_PLACE
 };
 
-/* Whose a name is: 'a' of any allocator's, 'm' mimalloc's, 't' tcmalloc's, 'b' of both, '+' the
- * language's. Its arguments, in their order: s size, n count, b block, o where the block is stored,
- * t text, . anything else. */
+/* Whose a name is: 'a' of any allocator's, 'm' mimalloc's, 't' tcmalloc's, 'b' of both, 'p'
+ * mimalloc's or without a prefix, '+' the language's. Its arguments, in their order: s size, n
+ * count, b block, o where the block is stored, t text, . anything else. */
 static const struct {
     const char *name;
     int act;
@@ -57,8 +57,8 @@ static const struct {
     {"reallocn", R, 'm', "bns"},
     {"rezalloc", R, 'm', "bs"},
     {"recalloc", R, 'm', "bns"},
-    {"strdup", A, 'm', "t"},
-    {"strndup", A, 'm', "ts"},
+    {"strdup", A, 'p', "t"},
+    {"strndup", A, 'p', "ts"},
     {"malloc_aligned", A, 'm', "s."},
     {"malloc_aligned_at", A, 'm', "s.."},
     {"zalloc_aligned", A, 'm', "s."},
@@ -168,6 +168,8 @@ static int families_of(char whose) {
         return tcmalloc;
     case 'b':
         return mimalloc | tcmalloc;
+    case 'p':
+        return mimalloc | 1 << ML_ALLOCATOR_FAMILY_PLAIN;
     case '+':
         return 1 << ML_ALLOCATOR_FAMILY_PLAIN;
     default:
