@@ -199,10 +199,9 @@ static __attribute__((noinline)) FILE *preloaded_popen(const char *command, cons
 /* Look up a variable in the program's own environment; `real` searches the present one. */
 static char *own_value(const char *name, char *(*real)(const char *)) {
     char *const *preloaded = __atomic_load_n(&shared.preloaded, __ATOMIC_ACQUIRE);
-    if (preloaded == NULL) {
-        return real(name); /* no shell yet */
-    }
-    if (environ != preloaded) { /* perhaps a changed one with our variables */
+    /* A changed one with our variables, or a copy by the time that it is searched: a first shell
+     * starts while we look. */
+    if (preloaded == NULL || environ != preloaded) {
         return ml_exec_preload_own_value(name, real(name));
     }
     const size_t name_bytes = strlen(name);
