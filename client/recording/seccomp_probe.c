@@ -92,7 +92,7 @@ void ml_seccomp_probe_closed(void) {
 }
 
 /* ML_FILTERS_* for the calls that recording does not need, and that are not let through. */
-static uint32_t filters_of(const struct sock_fprog *program, uint64_t fd, uint64_t socket_fd) {
+static uint32_t needless_of(const struct sock_fprog *program, uint64_t fd, uint64_t socket_fd) {
     const struct own_call name[] = {{SYS_prctl, {PR_GET_NAME}}};
     const struct own_call pid[] = {{SYS_getpid, {0}}};
     const struct own_call limits[] = {
@@ -163,9 +163,10 @@ static uint32_t filters_of(const struct sock_fprog *program, uint64_t fd, uint64
     return filters;
 }
 
-void ml_seccomp_probe_filter(const struct sock_fprog *program) {
-    const uint64_t fd = (uint64_t)(unsigned)atomic_load(&ml_process.pipe_fd);
-    const uint64_t socket_fd = (uint64_t)(unsigned)atomic_load(&ml_process.socket_fd);
+uint32_t ml_seccomp_probe_judge(
+    const struct sock_fprog *program, int pipe_fd, int socket_fd, bool no_sigpipe
+) {
+    const uint64_t fd = (uint64_t)(unsigned)pipe_fd;
     /* client/CALLS.md lists them. */
     const struct own_call of_recording[] = {
         {SYS_fstat, {fd}},
@@ -181,26 +182,35 @@ void ml_seccomp_probe_filter(const struct sock_fprog *program) {
         {SYS_rt_sigaction, {13}}};
     const struct own_call without_sigpipe = {SYS_pwritev2, {fd, 0, 1}};
     const struct own_call fill = {SYS_ioctl, {fd, FIONREAD}};
+    const struct own_call size = {SYS_fcntl, {fd, F_GETPIPE_SZ}};
+    uint32_t filters = comes_to_kernel(program, &without_sigpipe) ? 0 : ML_FILTERS_NO_SILENCE;
+    filters |= comes_to_kernel(program, &size) ? 0 : ML_FILTERS_NO_PIPE_SIZE;
+    no_sigpipe = no_sigpipe && (filters & ML_FILTERS_NO_SILENCE) == 0;
+    /* Where an error is all that comes of a write, what is staged by now is kept. */
+    const bool can_write = comes_to_kernel(program, &of_recording[0]) &&
+                           (no_sigpipe || comes_to_kernel(program, &of_guarded_write[0]));
+    if (!can_write || !are_let_through(program, of_recording, COUNT_OF(of_recording)) ||
+        (!no_sigpipe && !are_let_through(program, of_guarded_write, COUNT_OF(of_guarded_write))) ||
+        (ml_process.control->overrun != 0 && !is_let_through(program, &fill))) {
+        return filters | ML_FILTERS_CLOSED;
+    }
+    filters |= needless_of(program, fd, (uint64_t)(unsigned)socket_fd);
+    return no_sigpipe || ml_pipe_may_put(filters) ? filters : filters | ML_FILTERS_CLOSED;
+}
+
+void ml_seccomp_probe_filter(const struct sock_fprog *program) {
     if (!ml_process.connected || program == NULL) {
         return;
     }
-    if (!comes_to_kernel(program, &without_sigpipe)) {
-        ml_process.no_sigpipe = false;
-    }
-    /* Where an error is all that comes of a write, what is staged by now is kept. */
-    const bool can_write =
-        comes_to_kernel(program, &of_recording[0]) &&
-        (ml_process.no_sigpipe || comes_to_kernel(program, &of_guarded_write[0]));
-    if (!can_write || !are_let_through(program, of_recording, COUNT_OF(of_recording)) ||
-        (!ml_process.no_sigpipe &&
-         !are_let_through(program, of_guarded_write, COUNT_OF(of_guarded_write))) ||
-        (ml_process.control->overrun != 0 && !is_let_through(program, &fill))) {
-        close_down();
-        return;
-    }
-    const uint32_t filters = filters_of(program, fd, socket_fd);
-    ml_process.filters |= filters;
-    if (!ml_process.no_sigpipe && !ml_pipe_may_put(filters)) {
+    const uint32_t filters = ml_seccomp_probe_judge(
+        program,
+        atomic_load(&ml_process.pipe_fd),
+        atomic_load(&ml_process.socket_fd),
+        ml_process.no_sigpipe
+    );
+    ml_process.no_sigpipe = ml_process.no_sigpipe && (filters & ML_FILTERS_NO_SILENCE) == 0;
+    ml_process.filters |= filters & ~(uint32_t)ML_FILTERS_CLOSED;
+    if ((filters & ML_FILTERS_CLOSED) != 0) {
         close_down();
     }
 }

@@ -11,10 +11,17 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* The program is about to install a filter. Take now what the filter may forbid later. Keeps errno.
  */
 void ml_seccomp_probe_before(void);
+
+/* ML_FILTERS_* that this filter asks for where pipe and socket are these; ML_FILTERS_CLOSED: it
+ * forbids what recording needs. `no_sigpipe`: the kernel takes RWF_NOSIGNAL. */
+uint32_t ml_seccomp_probe_judge(
+    const struct sock_fprog *program, int pipe_fd, int socket_fd, bool no_sigpipe
+);
 
 /* The kernel has installed this filter, for this thread or for all. */
 void ml_seccomp_probe_filter(const struct sock_fprog *program);
