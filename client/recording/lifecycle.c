@@ -1,8 +1,5 @@
 #include "client/recording/lifecycle.h"
 
-#include <limits.h>
-#include <pthread.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "client/memlog.h"
@@ -12,34 +9,13 @@
 #include "client/recording/past.h"
 #include "client/recording/record.h"
 #include "client/recording/sampler.h"
+#include "client/recording/start.h"
 #include "client/startup/handshake.h"
 #include "client/state/visible.h"
 #include "client/stream/arena.h"
 #include "client/stream/decoy.h"
 #include "client/stream/pipe.h"
 #include "client/stream/stack_table.h"
-
-enum { GET_PIPE_BYTES = 1032 /* F_GETPIPE_SZ */, PIPE_DEFAULT_BYTES = 1 << 16, PAGE_BYTES = 4096 };
-_Static_assert(
-    (int)ML_CONTROL_BYTES == (int)PAGE_BYTES && (int)ML_LEASE_BYTES == (int)PAGE_BYTES,
-    "a page each"
-);
-
-/* Bound to their first version, which libc.so.6 keeps: many containers lack the newest. An older
- * glibc has them in libpthread.so.0. A program without that library has no threads. */
-__asm__(".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5");
-__asm__(".symver pthread_setspecific, pthread_setspecific@GLIBC_2.2.5");
-#pragma weak pthread_key_create
-#pragma weak pthread_setspecific
-
-static pthread_key_t exit_key;
-
-/* Have thread_exits called at this thread's end. */
-static void watch_exit(const void *value) {
-    if (pthread_key_create != NULL && pthread_setspecific != NULL) {
-        (void)pthread_setspecific(exit_key, value);
-    }
-}
 
 static uint32_t thread_id(void) {
     return (uint32_t)ml_sys0(SYS_gettid);
@@ -61,8 +37,32 @@ static void record_first(struct ml_lane *lane) {
     ml_record_thread(lane);
 }
 
+#if ML_ATTACHED
+static void leave(struct ml_thread *thread) {
+    if (thread->generation == ml_process.generation && ml_process_state() != ML_GATE_FRESH) {
+        ml_lifecycle_give_lanes(thread);
+    }
+}
+
+void ml_lifecycle_find_ended(void) {
+    ml_thread_table_sweep(leave);
+}
+#else
+void ml_lifecycle_find_ended(void) {
+} /* libc tells */
+#endif
+
+static void count_without_lane(uint64_t events) {
+    __atomic_fetch_add(&ml_process_staging_header()->lost_no_lane, events, __ATOMIC_RELAXED);
+}
+
 struct ml_lane *ml_lifecycle_lane(bool second) {
     struct ml_lane *lane = ml_lane_take(thread_id());
+    if (ml_unlikely(lane == NULL)) {
+        ml_lifecycle_find_ended();
+        lane = ml_lane_take(thread_id());
+        count_without_lane(lane == NULL);
+    }
     if (lane != NULL) {
         lane->second = second ? ML_LANE_SECOND : 0;
         ml_unwind_thread_clear(&lane->unwind);
@@ -82,7 +82,7 @@ void ml_lifecycle_lane_update(struct ml_lane *lane) {
     ml_sampler_announce(ml_this_thread(), lane);
 }
 
-static void give_lanes(struct ml_thread *thread) {
+void ml_lifecycle_give_lanes(struct ml_thread *thread) {
     if (thread->lane != NULL) {
         ml_lane_give(thread->lane);
         thread->lane = NULL;
@@ -91,133 +91,6 @@ static void give_lanes(struct ml_thread *thread) {
         ml_lane_give(thread->second);
         thread->second = NULL;
     }
-}
-
-/* Destructors run in rounds, and those of other keys may allocate in each. The lanes are given back
- * in the last round. What the thread frees later (libc's and the allocator's caches) takes a lane
- * for each event. */
-static void thread_exits(void *value) {
-    struct ml_thread *thread = ml_this_thread();
-    if (thread->exit_rounds == ML_THREAD_GONE) {
-        return;
-    }
-    if (++thread->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
-        watch_exit(value);
-        return;
-    }
-    thread->exit_rounds = ML_THREAD_GONE;
-    thread->gate = UINT64_MAX;
-    thread->sampling_gate = UINT64_MAX;
-    if (thread->generation == ml_process.generation && ml_process_state() != ML_GATE_FRESH) {
-        give_lanes(thread);
-    }
-}
-
-/* ---- start ---- */
-
-/* One page. */
-static uint8_t *map_page(int fd, int protection, void *at) {
-    const long result = ml_sys6(
-        SYS_mmap, (long)at, PAGE_BYTES, protection, MAP_SHARED | (at != NULL ? MAP_FIXED : 0), fd, 0
-    );
-    return result < 0 && result > -PAGE_BYTES ? NULL : (uint8_t *)result;
-}
-
-static void unmap_page(const uint8_t *start) {
-    if (start != NULL) {
-        (void)ml_sys3(SYS_munmap, (long)start, PAGE_BYTES, 0);
-    }
-}
-
-static bool
-are_ours(const uint8_t *staging, const uint8_t *control, const uint8_t *lease, uint32_t slots) {
-    const struct ml_staging_header *header = (const void *)staging;
-    return header->magic == ML_STAGING_MAGIC && header->version == ML_STAGING_VERSION &&
-           header->slots == slots &&
-           ((const struct ml_control_page *)(const void *)control)->magic == ML_CONTROL_MAGIC &&
-           ((const struct ml_lease_page *)(const void *)lease)->magic == ML_LEASE_MAGIC;
-}
-
-static void close_memfds(const struct ml_handshake *handshake) {
-    ml_sys_close(handshake->staging_fd);
-    ml_sys_close(handshake->control_fd);
-    ml_sys_close(handshake->lease_fd);
-}
-
-/* A program's first mappings. The arena lies far from where the kernel puts the lease. */
-static bool map_shared_parts(const struct ml_handshake *handshake) {
-    const uint32_t slots = handshake->params.staging_slots;
-    const uint8_t *control = map_page(handshake->control_fd, PROT_READ, NULL);
-    uint8_t *lease = map_page(handshake->lease_fd, PROT_READ | PROT_WRITE, NULL);
-    const bool arena = lease != NULL && ml_arena_map(lease);
-    uint8_t *staging = arena ? ml_arena_map_staging(handshake->staging_fd, slots, false) : NULL;
-    if (staging == NULL || control == NULL || !are_ours(staging, control, lease, slots)) {
-        ml_arena_unmap(); /* of a program that is short of memory */
-        unmap_page(control);
-        unmap_page(lease);
-        return false;
-    }
-    ml_process.lease = (struct ml_lease_page *)(void *)lease;
-    ml_process.staging = staging;
-    ml_process.control = (const struct ml_control_page *)(const void *)control;
-    return true;
-}
-
-/* A forked child maps its own pages over its parent's. Staging that a decoy still uses stays. All
- * processes share the lease. */
-static bool map_over_parents(const struct ml_handshake *handshake) {
-    /* MAP_FIXED needs an address that is not const; the page itself is never written by us. */
-    const uint8_t *control =
-        map_page(handshake->control_fd, PROT_READ, (void *)(uintptr_t)ml_process.control);
-    uint8_t *staging =
-        ml_arena_map_staging(handshake->staging_fd, ml_process.slots, !ml_decoy_pending());
-    if (staging != NULL) {
-        ml_process.staging = staging;
-    }
-    return staging != NULL && control != NULL &&
-           are_ours(staging, control, (const uint8_t *)ml_process.lease, ml_process.slots);
-}
-
-/* Everything is in place: the first lane, with the stream's first records. */
-static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
-    struct ml_gate_page *page = ml_process.gate_page;
-    atomic_store_explicit(&page->table_shift, ML_TABLE_SHIFT_MIN, memory_order_relaxed);
-    ml_arena_begin();
-    ml_decoy_step_aside();
-    thread->generation = ml_process.generation;
-    thread->second = NULL;
-    thread->lane = ml_lane_take(thread_id());
-    if (thread->lane == NULL) {
-        ml_process_off();
-        return;
-    }
-    atomic_store_explicit(&page->profile, thread->lane->profile, memory_order_relaxed);
-    ml_record_start(thread->lane, fork_serial);
-    ml_record_thread(thread->lane);
-    ml_mapping_begin(thread->lane);
-    watch_exit(thread->lane);
-    ml_process_set_state(ml_process.control->enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT);
-}
-
-static bool adopt(struct ml_handshake *handshake, bool again) {
-    ml_process.slots = handshake->params.staging_slots;
-    ml_process.pid = (uint32_t)ml_sys0(SYS_getpid);
-    /* Mapped, the memfds are not needed any more. */
-    const bool mapped = ml_process.slots != 0 && ml_process.slots <= ML_STAGING_SLOTS_MAX &&
-                        (again ? map_over_parents(handshake) : map_shared_parts(handshake));
-    close_memfds(handshake);
-    if (!mapped || !ml_process_file(handshake->pipe_fd, &ml_process.pipe)) {
-        return false;
-    }
-    ml_process.lease_number = __atomic_add_fetch(&ml_process.lease->numbers, 1, __ATOMIC_RELAXED);
-    ml_process.clock = ml_process.control->clock;
-    const long pipe_bytes = ml_sys3(SYS_fcntl, handshake->pipe_fd, GET_PIPE_BYTES, 0);
-    ml_process.pipe_bytes = pipe_bytes > 0 ? (uint64_t)pipe_bytes : PIPE_DEFAULT_BYTES;
-    if (!again) { /* a child keeps its parent's answer: filters may have changed it */
-        ml_process.no_sigpipe = ml_pipe_is_silent(handshake->pipe_fd);
-    }
-    atomic_store(&ml_process.pipe_fd, handshake->pipe_fd);
-    return true;
 }
 
 /* ---- fork ---- */
@@ -306,60 +179,13 @@ static void become_child(struct ml_thread *thread) {
         }
         return;
     }
-    if (!adopt(&handshake, true)) {
+    if (!ml_start_adopt(&handshake, true)) {
         ml_sys_close(handshake.pipe_fd);
         (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         return;
     }
     ml_past_tell_again();
-    begin_stream(thread, serial);
-}
-
-bool ml_lifecycle_connect(const char *socket_path) {
-    struct ml_thread *thread = ml_this_thread();
-    struct ml_handshake handshake;
-    int socket_fd = -1;
-    if (ml_process.connected || !ml_handshake_connect(socket_path, &socket_fd)) {
-        return false;
-    }
-    if (!ml_handshake_ask(socket_fd, &handshake)) {
-        ml_sys_close(socket_fd);
-        return false;
-    }
-    if (handshake.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED) {
-        ml_sys_close(handshake.pipe_fd);
-        close_memfds(&handshake);
-        ml_sys_close(socket_fd);
-        return false;
-    }
-    if (!adopt(&handshake, false) || !ml_process_file(socket_fd, &ml_process.socket)) {
-        (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
-        ml_arena_unmap();
-        ml_sys_close(handshake.pipe_fd);
-        ml_sys_close(socket_fd);
-        return false;
-    }
-    /* These may allocate, so the phase says that the next allocator is at work. */
-    thread->phase = ML_PHASE_NEXT;
-    ml_check_want(ml_process.control->unwind_check);
-    if (pthread_key_create != NULL) {
-        (void)pthread_key_create(&exit_key, thread_exits);
-    }
-    (void)pthread_atfork(
-        ml_lifecycle_before_fork,
-        ml_lifecycle_after_fork_in_parent,
-        ml_lifecycle_after_fork_in_child
-    );
-    thread->phase = ML_PHASE_RECORD;
-    const struct ml_bytes title = ml_handshake_title();
-    ml_process.title = title.data;
-    ml_process.title_bytes = title.count_bytes;
-    atomic_store(&ml_process.socket_fd, socket_fd);
-    ml_process.generation = 1;
-    ml_process.connected = true;
-    ml_process.gate_page = (struct ml_gate_page *)(void *)ml_process.memory.arena.start;
-    begin_stream(thread, 0);
-    return true;
+    ml_start_stream(thread, serial);
 }
 
 /* ---- what a thread's slow path looks at ---- */
@@ -419,11 +245,11 @@ bool ml_lifecycle_may_record(struct ml_thread *thread) {
     }
     if (recording && thread->lane == NULL) {
         thread->lane = ml_lifecycle_lane(false);
-        watch_exit(ml_process.gate_page);
+        ml_lifecycle_watch_exit(ml_process.gate_page);
     } else if (recording) {
         ml_lifecycle_lane_update(thread->lane);
     } else if (!recording && (gate & 3) == ML_GATE_DORMANT) {
-        give_lanes(thread);
+        ml_lifecycle_give_lanes(thread);
     } else if (!recording) {
         thread->lane = NULL;
         thread->second = NULL;

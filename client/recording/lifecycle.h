@@ -21,12 +21,24 @@ bool ml_lifecycle_may_record(struct ml_thread *thread);
  * free. */
 struct ml_lane *ml_lifecycle_lane(bool second);
 
+/* Take back what ended threads have, where nobody tells of their ends. */
+void ml_lifecycle_find_ended(void);
+
+/* The thread has no lane any more. */
+void ml_lifecycle_give_lanes(struct ml_thread *thread);
+
 /* Let a lane that was taken in an earlier profile continue in the present one. */
 void ml_lifecycle_lane_update(struct ml_lane *lane);
 
 /* Connect to the host at that socket. True: there is a connection, recording or dormant. Called
  * once. */
 bool ml_lifecycle_connect(const char *socket_path);
+
+/* Have libc tell of ends of threads, and of forks. */
+void ml_lifecycle_ask_libc(void);
+
+/* The end of the calling thread, which has a lane, is to be told. `value` is not NULL. */
+void ml_lifecycle_watch_exit(const void *value);
 
 /* The calling thread's name has changed. */
 void ml_lifecycle_renamed(void);

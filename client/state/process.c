@@ -33,6 +33,15 @@ void ml_process_off(void) {
     ml_process_set_state(ML_GATE_OFF);
 }
 
+void ml_process_forget(void) {
+    ml_process.connected = false;
+    ml_process.gate_page = &no_gate;
+    ml_process.control = &no_control;
+    ml_process.lease = &no_lease;
+    ml_process.unwind = NULL;
+    ml_process.staging = NULL;
+}
+
 bool ml_process_file(int fd, struct ml_file *out_file) {
     struct stat about;
     if (fd < 0 || ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {

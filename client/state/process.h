@@ -231,6 +231,9 @@ void ml_process_set_state(enum ml_gate_state state);
 /* Stop recording for good, as after a broken contract of our own. */
 void ml_process_off(void);
 
+/* There is no host, as before the first one. */
+void ml_process_forget(void);
+
 /* The file behind a descriptor; false when it is not open. */
 bool ml_process_file(int fd, struct ml_file *out_file);
 

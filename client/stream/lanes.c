@@ -71,7 +71,6 @@ struct ml_lane *ml_lane_take(uint32_t thread_id) {
         lane = first_use();
     }
     if (lane == NULL) {
-        __atomic_fetch_add(&ml_process_staging_header()->lost_no_lane, 1, __ATOMIC_RELAXED);
         return NULL;
     }
     lane->thread_id = thread_id;

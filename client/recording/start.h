@@ -1,0 +1,32 @@
+/* The start of a client's stream: of a process at its start, of a forked child, and of a process
+ * that memlog comes to while it runs. Room: client (private). Context: one thread; no other one is
+ * inside a hook.
+ *
+ * One rule: everything is in place before the gate says so. */
+#ifndef MEMLOG_CLIENT_RECORDING_START_H
+#define MEMLOG_CLIENT_RECORDING_START_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/startup/handshake.h"
+#include "client/state/process.h"
+
+/* Say Hello on a connection to the host, and begin the stream: recording or dormant. False: it is
+ * refused, or there is no room; nothing is left. Owner: the socket is taken. */
+bool ml_start_connected(int take_socket_fd);
+
+/* Forget the run that the process belonged to, before it connects to another host. No entry leads
+ * to a hook. `keeps_memory`: a thread may still be inside one, and will write there. */
+void ml_start_forget(bool keeps_memory);
+
+/* Map what the host, or `again` a forked child itself, has made. False: there is no room, or it is
+ * not what it should be. The memfds are closed. */
+bool ml_start_adopt(struct ml_handshake *handshake, bool again);
+
+/* Everything is in place: the first lane, with the stream's first records. */
+void ml_start_stream(struct ml_thread *thread, uint64_t fork_serial);
+
+void ml_start_close_memfds(const struct ml_handshake *handshake);
+
+#endif
