@@ -180,8 +180,12 @@ bool ml_start_connected(int socket_fd) {
     ml_process.title_bytes = title.count_bytes;
     atomic_store(&ml_process.socket_fd, socket_fd);
     ml_process.generation++;
+    struct ml_gate_page *page = (struct ml_gate_page *)(void *)ml_process.memory.arena.start;
+    /* A page that says nothing is a forked child's. A thread that allocates before the stream has
+     * begun (the host's own, where it is linked in) must not take itself for one. */
+    atomic_store(&page->gate, ml_gate_value(ml_process.generation, ML_GATE_OFF));
+    ml_process.gate_page = page;
     ml_process.connected = true;
-    ml_process.gate_page = (struct ml_gate_page *)(void *)ml_process.memory.arena.start;
     ml_start_stream(thread, 0);
     return true;
 }

@@ -1,4 +1,6 @@
-/* The mini browser with client and host linked in: `linked MODE DIR`. Prints the dump's path. */
+/* The mini browser with client and host linked in: `linked MODE DIR [THREADS]`. Prints the dump's
+ * path. So many threads allocate all the time, from before the client is started. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,22 @@ static void find_service(char *path, size_t path_bytes) {
     (void)snprintf(path, path_bytes, "%s/../../memlog-service", own);
 }
 
-static int root_life(char *argv[]) {
+static _Noreturn void *allocate(void *context) {
+    (void)context;
+    for (;;) {
+        void *volatile block = malloc(10); /* volatile: no compiler leaves it out */
+        free(block);
+    }
+}
+
+static void start_threads(int count) {
+    for (int i = 0; i < count; i++) {
+        pthread_t thread;
+        (void)pthread_create(&thread, NULL, allocate, NULL);
+    }
+}
+
+static int root_life(int argc, char *argv[]) {
     char mode[64], error[512] = "", path[4096], service[4096];
     find_service(service, sizeof(service));
     char dir_option[] = "-o";
@@ -33,6 +50,7 @@ static int root_life(char *argv[]) {
         (void)fprintf(stderr, "no host: %s\n", error);
         return 3;
     }
+    start_threads(argc == 4 ? (int)strtol(argv[3], NULL, 10) : 0);
     setenv("MEMLOG_SOCKET", memlog_host_socket(host), 1);
     if (memlog_start(memlog_host_socket(host)) != 0) {
         (void)fprintf(stderr, "the root did not reach its host\n");
@@ -49,8 +67,8 @@ static int root_life(char *argv[]) {
 }
 
 int main(int argc, char *argv[]) {
-    if (argc == 3) {
-        return root_life(argv);
+    if (argc >= 3) {
+        return root_life(argc, argv);
     }
     if (memlog_start(NULL) != 0) {
         (void)fprintf(stderr, "%s did not reach the host\n", argc > 1 ? argv[1] : "a child");

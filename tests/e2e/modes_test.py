@@ -50,10 +50,10 @@ class Modes(harness.Case):
         self.assertEqual(run.code, 0, run.err)
         return run
 
-    def linked(self, mode):
+    def linked(self, mode, *threads):
         self.runs += 1
         folder = self.folder / f"linked{self.runs}"
-        words = [str(harness.PROGRAMS / "browser" / "mini_browser_linked"), mode, str(folder)]
+        words = [str(harness.PROGRAMS / "browser" / "mini_browser_linked"), mode, str(folder), *map(str, threads)]
         answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
         self.assertEqual(answer.returncode, 0, answer.stderr.decode(errors="replace"))
         return self.report(pathlib.Path(answer.stdout.decode().strip()))
@@ -68,6 +68,11 @@ class Modes(harness.Case):
             with self.subTest(mode=mode):
                 # Linked into each process, the zygote's too.
                 self.assertEqual(self.profiled(self.linked(mode)), expected)
+
+    def test_threads_that_allocate_while_the_client_starts(self):
+        """A program that has threads already, the host's own among them: none takes the client that starts for a forked child's."""
+        for _ in range(5):
+            self.assertEqual(self.profiled(self.linked("browser", 3)), {"browser": 1})
 
     def test_none_preloads_nothing_and_writes_nothing(self):
         run = self.preloaded("none")
