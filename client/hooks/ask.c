@@ -5,7 +5,7 @@
 
 #include "client/hooks/ask_limit.h"
 #include "client/memlog.h"
-#include "client/recording/hook.h"
+#include "client/recording/lifecycle.h"
 #include "client/startup/handshake.h"
 #include "client/state/sys.h"
 #include "client/state/visible.h"
@@ -23,21 +23,12 @@ static struct ml_bytes cut(const char *text, size_t most) {
     return (struct ml_bytes){.data = (const uint8_t *)text, .count_bytes = (uint32_t)count};
 }
 
-/* The host does not know a forked child that has not allocated yet: its first event is now. */
-static void be_somebody(void) {
-    struct ml_thread *thread = ml_this_thread();
-    if (ml_process_state() == ML_GATE_FRESH) {
-        const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
-        ml_hook_leave(thread, &hook);
-    }
-}
-
 ML_VISIBLE int memlog_dump(const char *role, const char *reason) {
     static struct ml_ask_limit limit;
     if (!ml_process.connected || (ml_process.filters & ML_FILTERS_NO_HOST) != 0) {
         return -1;
     }
-    be_somebody();
+    ml_lifecycle_be_somebody(); /* the host does not know a child that has not allocated yet */
     if ((ml_process.filters & ML_FILTERS_NO_HOST) != 0 ||
         !ml_ask_may(&limit, ml_sys_monotonic_ns())) {
         return -1;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "client/recording/lifecycle.h"
 #include "client/recording/mapping.h"
 #include "client/startup/libc.h"
 #include "client/state/visible.h"
@@ -69,6 +70,7 @@ ML_VISIBLE ML_BETWEEN int pthread_create(
     if (ml_libc.pthread_create == NULL) {
         return EAGAIN;
     }
+    ml_lifecycle_be_somebody();
     const int result = ml_libc.pthread_create(out_thread, attributes, start, argument);
     if (result == 0) {
         note_stack(&entry, out_thread, attributes, (uintptr_t)start);
@@ -87,6 +89,7 @@ ML_VISIBLE ML_BETWEEN int thrd_create(pthread_t *out_thread, int (*start)(void *
     if (ml_libc.thrd_create == NULL) {
         return THREAD_ERROR; /* before glibc 2.28 there is none */
     }
+    ml_lifecycle_be_somebody();
     const int result = ml_libc.thrd_create(out_thread, start, argument);
     if (result == 0) {
         note_stack(&entry, out_thread, NULL, (uintptr_t)start);

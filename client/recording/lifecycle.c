@@ -138,17 +138,12 @@ void ml_lifecycle_after_fork_in_child(void) {
     thread->phase = phase;
 }
 
-/* A child's first event. The wiped arena reads as an empty one. Of the parent, descriptors and
- * mappings are left; they are replaced before anything is written. */
-static void become_child(struct ml_thread *thread) {
-    uint64_t fresh = 0;
+/* The child's stream, which the calling thread alone makes. The wiped arena reads as an empty one.
+ * Of the parent, descriptors and mappings are left; they are replaced before anything is written.
+ */
+static void make_stream(struct ml_thread *thread) {
     ml_process.generation++;
-    if (!atomic_compare_exchange_strong(
-            &ml_process.gate_page->gate, &fresh, ml_gate_value(ml_process.generation, ML_GATE_OFF)
-        )) {
-        ml_process.generation--;
-        return;
-    }
+    ml_process_off(); /* if nothing comes of it */
     if (!ml_decoy_pending()) {
         ml_decoy_forget();
     }
@@ -188,6 +183,56 @@ static void become_child(struct ml_thread *thread) {
     ml_start_stream(thread, serial);
 }
 
+static enum ml_start_state start_now(void) {
+    return atomic_load_explicit(&ml_process.gate_page->start, memory_order_acquire);
+}
+
+/* Another thread makes the stream, which takes a millisecond or two: what this one does would be
+ * missing. A thread that is stopped meanwhile, or interrupted by a handler that waits for this one,
+ * is not waited for long. */
+static void wait_for_start(const struct ml_thread *thread) {
+    struct ml_gate_page *page = ml_process.gate_page;
+    enum { SPINS = 2000, WAITS_MAX = 250, WAIT_MS = 1 };
+    if (atomic_load(&page->starter) == thread) { /* a handler, and we are the one */
+        atomic_fetch_add(&page->start_lost, 1);
+        return;
+    }
+    for (int i = 0; i < SPINS && start_now() == ML_START_GOING_ON; i++) {
+        __builtin_ia32_pause();
+    }
+    for (int i = 0; i < WAITS_MAX && ml_process.filters == 0 && start_now() == ML_START_GOING_ON;
+         i++) {
+        (void)ml_sys3(SYS_poll, 0, 0, WAIT_MS);
+    }
+    if (start_now() == ML_START_GOING_ON) {
+        atomic_fetch_add(&page->start_lost, 1);
+    }
+}
+
+/* A child's first event, in one or in several threads at once. */
+static void become_child(struct ml_thread *thread) {
+    struct ml_gate_page *page = ml_process.gate_page;
+    uint32_t start = ML_START_NOT;
+    if (!atomic_compare_exchange_strong(&page->start, &start, ML_START_GOING_ON)) {
+        return;
+    }
+    atomic_store(&page->starter, thread);
+    make_stream(thread);
+    atomic_store_explicit(&page->start, ML_START_OVER, memory_order_release);
+    const uint32_t lost = atomic_exchange(&page->start_lost, 0);
+    if (lost > 0 && ml_process_state() == ML_GATE_RECORDING) {
+        count_without_lane(lost);
+    }
+}
+
+void ml_lifecycle_be_somebody(void) {
+    if (ml_process.connected && ml_process_state() == ML_GATE_FRESH) {
+        struct ml_thread *thread = ml_this_thread();
+        const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
+        ml_hook_leave(thread, &hook);
+    }
+}
+
 /* ---- what a thread's slow path looks at ---- */
 
 /* Follow the control page: record, or go dormant. */
@@ -225,6 +270,9 @@ bool ml_lifecycle_may_record(struct ml_thread *thread) {
     }
     if (ml_process.connected && ml_process_state() == ML_GATE_FRESH) {
         become_child(thread);
+    }
+    if (ml_unlikely(start_now() == ML_START_GOING_ON)) {
+        wait_for_start(thread);
     }
     const uint32_t control = ml_process_control_generation();
     atomic_thread_fence(memory_order_acquire); /* the rest of the page is as new, or newer */

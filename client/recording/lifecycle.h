@@ -54,6 +54,10 @@ void ml_lifecycle_after_fork_in_parent(void);
  * happens. */
 void ml_lifecycle_after_fork_in_child(void);
 
+/* A forked child that has had no event yet has its stream from now on: before it has a second
+ * thread, or asks for something. In any other process nothing happens. */
+void ml_lifecycle_be_somebody(void);
+
 /* The process has waited for the end of that child: write a record, if the process is recorded. */
 void ml_lifecycle_reaped(uint32_t pid);
 

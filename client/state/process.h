@@ -47,6 +47,8 @@ enum ml_stamps {
 
 enum { ML_TABLES_MAX = 13 };
 
+struct ml_thread;
+
 /* First page of the arena. `gate` = stirs << 40 | generation << 2 | state. A thread whose copy
  * differs takes the slow path. Counters that many threads write have cache lines of their own. */
 struct ml_gate_page {
@@ -79,7 +81,13 @@ struct ml_gate_page {
     uint8_t full_line[28];
     _Atomic uint32_t sampled;         /* 1: a thread of the process has sampled */
     _Atomic uint64_t stream_interval; /* sampling_bytes of the START record */
+    /* A forked child's first event, which makes its stream. */
+    _Atomic uint32_t start;                  /* enum ml_start_state */
+    _Atomic uint32_t start_lost;             /* events that could not wait for it */
+    const struct ml_thread *_Atomic starter; /* who makes it */
 };
+
+enum ml_start_state { ML_START_NOT = 0, ML_START_GOING_ON = 1, ML_START_OVER = 2 };
 
 /* Of `filters`: what the program's own sandbox does not let through;
  * client/recording/seccomp_probe.h. */

@@ -93,6 +93,12 @@ class Forks(Oracle):
     def test_fork_in_a_threaded_program(self):
         self.hold("fork_threads", truths=41)
 
+    def test_a_child_whose_first_events_are_those_of_several_threads(self):
+        self.hold("born", truths=21)
+
+    def test_a_child_whose_threads_start_past_memlog(self):
+        self.hold("born", "past", truths=21)
+
     def test_vfork_child_writes_into_its_parents_heap_and_execs(self):
         self.hold("vfork", "vfork")
 
