@@ -154,6 +154,27 @@ static enum ml_unwind_outcome step_by_frame_pointer(struct interpreter *in) {
     return ML_UNWIND_NEXT;
 }
 
+/* Step out of generated code that is about to return. Registers that it pops beside the frame
+ * pointer are not followed. */
+static enum ml_unwind_outcome step_by_code(struct interpreter *in) {
+    const uint64_t cfa = in->now->values[ML_ARCH_SP] + ml_recipe_cfa_bytes(in->recipe);
+    const uint64_t fp_words = ml_recipe_fp_words(in->recipe);
+    uint64_t fp = in->now->values[ML_ARCH_FP];
+    uint64_t pc;
+    if (!load_word(in, cfa - ML_ARCH_WORD_BYTES, &pc) ||
+        (fp_words != 0 && !load_word(in, cfa - fp_words * ML_ARCH_WORD_BYTES, &fp))) {
+        return ML_UNWIND_LOST;
+    }
+    in->next->known = 0;
+    if (fp_words != 0 || is_known(in->now, ML_ARCH_FP)) {
+        set_register(in->next, ML_ARCH_FP, fp);
+    }
+    set_register(in->next, ML_ARCH_RA, pc);
+    set_register(in->next, ML_ARCH_SP, cfa);
+    in->next_pc = PC_ON_STACK;
+    return ML_UNWIND_NEXT;
+}
+
 /* Fill `next` from `now`; the recipe (and module) of the frame in in->recipe. */
 static enum ml_unwind_outcome step(struct interpreter *in) {
     struct ml_unwind_walk *walk = in->walk;
@@ -172,9 +193,10 @@ static enum ml_unwind_outcome step(struct interpreter *in) {
     if (!has_row) {
         in->recipe = exact       ? cold | ML_UNWIND_FRAME_EXACT
                      : has_image ? ml_unwind_rule_without_row(walk->thread, pc, module_id)
-                                 : ml_recipe_make(ML_RECIPE_FP, 2, 2, 0);
-        return ml_recipe_kind(in->recipe) == ML_RECIPE_END ? ML_UNWIND_ENDED
-                                                           : step_by_frame_pointer(in);
+                                 : ml_unwind_rule_generated(walk->thread, pc);
+        return ml_recipe_kind(in->recipe) == ML_RECIPE_END  ? ML_UNWIND_ENDED
+               : ml_recipe_kind(in->recipe) == ML_RECIPE_SP ? step_by_code(in)
+                                                            : step_by_frame_pointer(in);
     }
     in->recipe =
         in->now_pc == PC_ON_STACK ? ml_unwind_rule_of_row(&walk->thread->scratch, module_id) : cold;

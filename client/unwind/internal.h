@@ -2,6 +2,7 @@
  *
  * unwind.c a walk by recipes; begin and end of any walk
  * rule.c   recipes made from the tables
+ * generated.c the same from code that has no table
  * full.c   a walk by all registers
  * join.c   the last stack: finding it again, and making the new one out of it */
 #ifndef MEMLOG_CLIENT_UNWIND_INTERNAL_H
@@ -63,6 +64,15 @@ uint64_t ml_unwind_rule_of_row(const struct ml_cfi_scratch *scratch, uint32_t mo
 /* The recipe where the table of thread->image has no row for the byte before return address pc. */
 uint64_t
 ml_unwind_rule_without_row(const struct ml_unwind_thread *thread, uintptr_t pc, uint32_t module_id);
+
+/* The rule for a return address outside all modules: what the code there does until it returns,
+ * else frame pointers. A rule by code is never kept: code may be replaced, and nothing tells of it.
+ * That code keeps frame pointers is remembered, since it is what is assumed of any. */
+uint64_t ml_unwind_rule_generated(struct ml_unwind_thread *thread, uintptr_t pc);
+
+/* Of the code behind a return address: a recipe by the stack pointer; 0: the function does not
+ * return at once. Pure. */
+uint64_t ml_unwind_rule_of_code(const uint8_t *code, size_t count);
 
 /* Is the frame reached the innermost one that is left of the last stack? Passes what is not. */
 bool ml_unwind_join(struct ml_unwind_walk *walk);

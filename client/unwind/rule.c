@@ -56,8 +56,9 @@ uint64_t ml_unwind_rule_of_row(const struct ml_cfi_scratch *scratch, uint32_t mo
 uint64_t ml_unwind_rule(struct ml_unwind_walk *walk) {
     struct ml_image *image = &walk->thread->image;
     if (!ml_image_find(walk->at.pc - 1, image)) {
-        return frame_pointer_recipe(0); /* never cached: a module may replace generated code later,
-                                           without a dlclose that tells of it */
+        /* Never cached: a module may replace generated code later, without a dlclose that tells of
+         * it. */
+        return ml_unwind_rule_generated(walk->thread, walk->at.pc);
     }
     uint32_t module_id = ml_modules_id(&walk->process->modules, image, walk->seen);
     uint64_t recipe = ml_cfi_find_row(&image->cfi, walk->at.pc - 1, &walk->thread->scratch)

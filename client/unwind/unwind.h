@@ -17,6 +17,9 @@
  *   marks   of a stack too deep to be kept whole a few frames of the part left out are remembered,
  *           the further out the fewer, with their numbers. A walk that comes to one of them in the
  *           same state ends there; frames are never taken from them.
+ *   code    outside all modules there is no table. A function that is about to return, as a
+ *           trampoline is, says by its own instructions where its caller is; of others frame
+ *           pointers are assumed.
  *   full    a stack with any other rule in it (realigned frames, signal frames, CFA expressions) is
  *           walked by a register-rule interpreter from the hook's own frame on. Such frames, and
  *           all that lie further in, are never joined.
@@ -68,6 +71,7 @@ enum {
     ML_UNWIND_MARK_FROM = 512, /* a walk marks the frame that is so far in front, and twice ... */
     ML_UNWIND_PASSED_MAX = 14, /* ... as far, and so on up to ML_UNWIND_WALK_MAX */
     ML_UNWIND_MARKS = 32,
+    ML_UNWIND_FRAMED = 64, /* return addresses in generated code; node has some 20 on a stack */
     ML_UNWIND_FULL_WALK_MAX = 1 << 16 /* frames stepped by the interpreter, 0.5 us each */
 };
 _Static_assert(
@@ -159,6 +163,7 @@ struct ml_unwind_thread {
     struct ml_cfi_scratch scratch;
     struct ml_unwind_registers registers[2];
     struct ml_image image;
+    uintptr_t framed[ML_UNWIND_FRAMED]; /* by hash: return addresses in code with frame pointers */
     struct ml_unwind_memo memo;
     struct ml_unwind_mark marks[ML_UNWIND_MARKS];       /* outermost first */
     struct ml_unwind_mark passed[ML_UNWIND_PASSED_MAX]; /* by the walk that is being made */
