@@ -152,8 +152,14 @@ enum ml_frame_kind {
     ML_FRAME_SCOPE = 2,   /* a pseudo-stack scope named by the program */
     ML_FRAME_CUT = 3,     /* frames are missing here: deeper than ML_STACK_DEPTH_MAX. No string */
     ML_FRAME_BROKEN = 4,  /* the stack could not be walked further out from here. No string */
+    ML_FRAME_SCRIPT = 5,  /* a function of code that a run-time made, by the name that it gave */
     ML_FRAME_KIND_COUNT
 };
+
+/* Whether its node has a string. */
+static inline bool ml_frame_has_string(uint32_t frame) {
+    return frame == ML_FRAME_THREAD || frame == ML_FRAME_SCOPE || frame == ML_FRAME_SCRIPT;
+}
 
 /* Every kind of record after decoding. EXTENDED sub-kinds are written as op = kind << 3. */
 enum ml_event_kind {
@@ -306,7 +312,7 @@ struct ml_event_node {
     uint32_t frame;  /* enum ml_frame_kind */
     uint32_t module; /* id, 0: none; address frames only */
     uint64_t address;
-    uint32_t string_id; /* THREAD and SCOPE frames only */
+    uint32_t string_id; /* THREAD, SCOPE and SCRIPT frames only */
 };
 
 struct ml_event {

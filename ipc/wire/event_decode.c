@@ -216,7 +216,7 @@ decode_node(struct ml_reader *r, struct ml_event_state *state, uint8_t op, struc
     if (node->frame == ML_FRAME_ADDRESS) {
         return take_frame_address(r, state, op, node);
     }
-    if (node->frame == ML_FRAME_THREAD || node->frame == ML_FRAME_SCOPE) {
+    if (ml_frame_has_string(node->frame)) {
         return ml_take_u32(r, 1, ML_STRINGS_MAX - 1, &node->string_id);
     }
     return ML_OK;

@@ -91,15 +91,12 @@ encode_free(struct ml_writer *w, struct ml_event_state *state, const struct ml_e
     return status;
 }
 
-static bool has_string(uint32_t frame) {
-    return frame == ML_FRAME_THREAD || frame == ML_FRAME_SCOPE;
-}
-
 static bool node_in_range(const struct ml_event_node *node) {
     return node->id >= 1 && node->id < ML_NODES_MAX && node->parent < node->id &&
            node->frame < ML_FRAME_KIND_COUNT && node->module < ML_MODULES_MAX &&
            node->address < ML_ADDRESS_MAX &&
-           (!has_string(node->frame) || (node->string_id >= 1 && node->string_id < ML_STRINGS_MAX));
+           (!ml_frame_has_string(node->frame) ||
+            (node->string_id >= 1 && node->string_id < ML_STRINGS_MAX));
 }
 
 static enum ml_status
@@ -124,7 +121,7 @@ encode_node(struct ml_writer *w, struct ml_event_state *state, const struct ml_e
         ml_writer_zigzag(w, (int64_t)(node->address - state->node_address));
         state->node_module = node->module;
         state->node_address = node->address;
-    } else if (has_string(node->frame)) {
+    } else if (ml_frame_has_string(node->frame)) {
         ml_writer_varint(w, node->string_id);
     }
     return ML_OK;

@@ -104,8 +104,7 @@ static struct ml_string frame_name(
     struct ml_string text = {.data = ""};
     int count = 0;
 
-    if ((node->frame == ML_FRAME_THREAD || node->frame == ML_FRAME_SCOPE) &&
-        node->string < process->strings_count) {
+    if (ml_frame_has_string(node->frame) && node->string < process->strings_count) {
         text = process->strings[node->string];
     }
     switch (node->frame) {

@@ -169,12 +169,13 @@ static void print_stacks(FILE *out, const struct ml_snapshot_process *process) {
     }
     for (uint32_t i = 0; i < process->nodes_count; i++) {
         const struct ml_snapshot_node *node = &process->nodes[i];
-        static const char *const frames[] = {"address", "thread", "scope", "cut", "broken"};
+        static const char *const frames[] = {
+            "address", "thread", "scope", "cut", "broken", "script"};
         fprintf(out, "  node %u below %u %s", node->id, node->parent, frames[node->frame]);
         if (node->frame == ML_FRAME_ADDRESS) {
             fprintf(out, " 0x%llx in %u", (unsigned long long)node->address, node->module);
         }
-        if (node->frame == ML_FRAME_THREAD || node->frame == ML_FRAME_SCOPE) {
+        if (ml_frame_has_string(node->frame)) {
             fprintf(out, " \"%s\"", process->strings[node->string].data);
         }
         fputc('\n', out);

@@ -68,6 +68,8 @@ static void add_definitions(void) {
     add(ML_EVENT_NODE, 0)->node = (struct ml_event_node){.id = 6, .frame = ML_FRAME_BROKEN};
     add(ML_EVENT_NODE, 0)->node =
         (struct ml_event_node){.id = 7, .parent = 6, .frame = ML_FRAME_SCOPE, .string_id = 65535};
+    add(ML_EVENT_NODE, 0)->node =
+        (struct ml_event_node){.id = 8, .parent = 7, .frame = ML_FRAME_SCRIPT, .string_id = 2};
 }
 
 static void add_blocks(void) {
@@ -336,7 +338,7 @@ static const struct refusal refusals[] = {
     {"a flag of ALLOC that does not exist", BYTES(1 | 0x80, 0, 2, 1, 2), ML_PEER_UNKNOWN},
     {"a flag of FREE that does not exist", BYTES(2 | 0x80, 0, 2), ML_PEER_UNKNOWN},
     {"a flag of CANCEL", BYTES(5 | 8, 0), ML_PEER_UNKNOWN},
-    {"frame kind 5", BYTES(4 | 5 << 4, 2, 1), ML_PEER_UNKNOWN},
+    {"frame kind 6", BYTES(4 | 6 << 4, 2, 1), ML_PEER_UNKNOWN},
     {"same module on a cut", BYTES(4 | 8 | 3 << 4, 2, 1), ML_PEER_UNKNOWN},
     {"a block at 0", BYTES(1 | 0x10, 0, 0, 1), ML_PEER_RANGE},
     {"a block below 0", BYTES(1 | 0x10, 0, 1, 1), ML_PEER_RANGE},

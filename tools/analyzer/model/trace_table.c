@@ -188,8 +188,7 @@ static bool node_check(struct table *table, size_t at) {
         node->module = 0;
         table->profile->damaged = true;
     }
-    if ((node->frame == ML_FRAME_THREAD || node->frame == ML_FRAME_SCOPE) &&
-        node->string >= process->strings_count) {
+    if (ml_frame_has_string(node->frame) && node->string >= process->strings_count) {
         node->frame = ML_FRAME_BROKEN;
         node->string = 0;
         table->profile->damaged = true;

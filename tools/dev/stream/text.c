@@ -45,7 +45,8 @@ struct kind {
 static const char *const clock_words[] = {"tsc", "monotonic", NULL};
 static const char *const mode_words[] = {
     "native", "native-with-thread-names", "pseudo", "mixed", NULL};
-static const char *const frame_words[] = {"address", "thread", "scope", "cut", "broken", NULL};
+static const char *const frame_words[] = {
+    "address", "thread", "scope", "cut", "broken", "script", NULL};
 static const char *const end_words[] = {"exit", "exec", NULL};
 static const char *const loss_words[] = {"overrun", "no-lane", "no-node", "nested", NULL};
 /* By the number of ML_BLOCK_*; a free has two of them. */
