@@ -1,0 +1,53 @@
+#include "base/scripts/script_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct ml_script_names known[] = {
+    {"node",
+     "JavaScript",
+     "node --perf-basic-prof --interpreted-frames-native-stack",
+     "--perf-basic-prof"},
+    {"java",
+     "Java",
+     "java -XX:+PreserveFramePointer and jcmd PID Compiler.perfmap (Java 17 or later)",
+     NULL},
+    {"python", "Python", "python -X perf (Python 3.12 or later)", "perf"},
+    {"ruby", "Ruby", "ruby --yjit-perf (Ruby 3.3 or later)", "--yjit-perf"},
+    {"beam", "Erlang", "erl +JPperf true (OTP 24 or later)", "+JPperf"},
+    {"dotnet", "C#", "DOTNET_PerfMapEnabled=1", NULL},
+};
+
+/* "python3.11": it has no such switch. "python3" may be any. */
+static bool is_old_python(const char *name) {
+    enum { FIRST_MINOR = 12 };
+    static const char begin[] = "python3.";
+    const size_t count = sizeof begin - 1;
+
+    return strncmp(name, "python2", sizeof "python2" - 1) == 0 ||
+           (strncmp(name, begin, count) == 0 && name[count] != '\0' &&
+            strtol(name + count, NULL, 10) < FIRST_MINOR);
+}
+
+const struct ml_script_names *ml_script_names_of(const char *executable) {
+    const char *slash = strrchr(executable, '/');
+    const char *name = slash != NULL ? slash + 1 : executable;
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const size_t count = strlen(known[i].program);
+        /* A version may follow: "node20", "ruby3.3", "beam.smp"; not "nodemon", "javac". */
+        if (strncmp(name, known[i].program, count) == 0 &&
+            strchr("0123456789.-", name[count]) != NULL && !is_old_python(name)) {
+            return &known[i];
+        }
+    }
+    return NULL;
+}
+
+bool ml_script_names_asked(const struct ml_script_names *names, const char *argument) {
+    static const char option[] = "-X"; /* of Python, which takes the word with it or apart */
+
+    return names->word != NULL && (strncmp(argument, names->word, strlen(names->word)) == 0 ||
+                                   (strncmp(argument, option, sizeof option - 1) == 0 &&
+                                    strcmp(argument + sizeof option - 1, names->word) == 0));
+}
