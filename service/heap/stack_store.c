@@ -6,6 +6,8 @@ void ml_stack_store_init(struct ml_stack_store *store, struct ml_budget *budget)
     *store = (struct ml_stack_store){.budget = budget};
 }
 
+enum { UNNAMED_ROOM_MIN = 64 };
+
 static size_t module_bytes(const struct ml_stored_module *module) {
     return sizeof(*module) + module->build_id_bytes + module->path_bytes;
 }
@@ -34,6 +36,13 @@ void ml_stack_store_fini(struct ml_stack_store *store) {
     for (uint32_t i = 0; i < store->strings_end; i++) {
         free_string(store, store->strings[i]);
     }
+    for (uint32_t i = 0; i < store->found_end; i++) {
+        free_string(store, store->found[i]);
+    }
+    ml_budget_free(
+        store->budget, store->unnamed, store->unnamed_capacity * sizeof(*store->unnamed)
+    );
+    ml_budget_free(store->budget, store->found, store->found_end * sizeof(*store->found));
     ml_budget_free(store->budget, store->pages, store->pages_count * sizeof(*store->pages));
     ml_budget_free(store->budget, store->modules, store->modules_end * sizeof(*store->modules));
     ml_budget_free(store->budget, store->strings, store->strings_end * sizeof(*store->strings));
@@ -57,6 +66,26 @@ static struct ml_stored_node *touch(struct ml_stack_store *store, uint32_t id) {
     return &page[id % ML_NODE_PAGE_NODES];
 }
 
+/* List a node that needs a name. Without room it goes without one. */
+static void list_unnamed(struct ml_stack_store *store, uint32_t id) {
+    if (store->unnamed_count == store->unnamed_capacity) {
+        const uint32_t capacity =
+            store->unnamed_capacity == 0 ? UNNAMED_ROOM_MIN : 2 * store->unnamed_capacity;
+        struct ml_stored_unnamed *larger = ml_budget_resize(
+            store->budget,
+            store->unnamed,
+            store->unnamed_capacity * sizeof(*larger),
+            capacity * sizeof(*larger)
+        );
+        if (larger == NULL) {
+            return;
+        }
+        store->unnamed = larger;
+        store->unnamed_capacity = capacity;
+    }
+    store->unnamed[store->unnamed_count++] = (struct ml_stored_unnamed){.node = id};
+}
+
 static enum ml_status define_node(struct ml_stack_store *store, const struct ml_event_node *event) {
     struct ml_stored_node *node = touch(store, event->id);
     if (node == NULL) {
@@ -67,6 +96,10 @@ static enum ml_status define_node(struct ml_stack_store *store, const struct ml_
     node->parent = event->parent;
     node->link = event->frame == ML_FRAME_ADDRESS ? event->module : event->string_id;
     node->frame = (uint8_t)event->frame;
+    node->is_found = false;
+    if (!node->defined && event->frame == ML_FRAME_ADDRESS && event->module == 0) {
+        list_unnamed(store, event->id);
+    }
     node->defined = true;
     return ML_OK;
 }
@@ -99,6 +132,18 @@ define_module(struct ml_stack_store *store, const struct ml_event_module *event)
     return ML_OK;
 }
 
+static struct ml_stored_string *
+copy_string(struct ml_stack_store *store, const void *bytes, uint32_t count_bytes) {
+    struct ml_stored_string *string = ml_budget_new(store->budget, sizeof(*string) + count_bytes);
+    if (string != NULL) {
+        string->count_bytes = count_bytes;
+        if (count_bytes > 0) {
+            memcpy(string->bytes, bytes, count_bytes);
+        }
+    }
+    return string;
+}
+
 static enum ml_status
 define_string(struct ml_stack_store *store, const struct ml_event_name *event) {
     if (!ml_budget_reach(
@@ -106,14 +151,9 @@ define_string(struct ml_stack_store *store, const struct ml_event_name *event) {
         )) {
         return ML_ENV_MEMORY;
     }
-    struct ml_stored_string *string =
-        ml_budget_new(store->budget, sizeof(*string) + event->bytes_count);
+    struct ml_stored_string *string = copy_string(store, event->bytes, event->bytes_count);
     if (string == NULL) {
         return ML_ENV_MEMORY;
-    }
-    string->count_bytes = event->bytes_count;
-    if (event->bytes_count > 0) {
-        memcpy(string->bytes, event->bytes, event->bytes_count);
     }
     free_string(store, store->strings[event->id]);
     store->strings[event->id] = string;
@@ -131,6 +171,39 @@ enum ml_status ml_stack_store_define(struct ml_stack_store *store, const struct 
     default:
         return ML_BUG_CONTRACT;
     }
+}
+
+enum ml_status ml_stack_store_find_name(
+    struct ml_stack_store *store, const void *bytes, uint32_t count_bytes, uint32_t *out_index
+) {
+    const uint32_t index = store->found_count;
+    if (index >= ML_NODES_MAX ||
+        !ml_budget_reach(store->budget, &store->found, &store->found_end, index, ML_NODES_MAX)) {
+        return ML_ENV_MEMORY;
+    }
+    store->found[index] = copy_string(store, bytes, count_bytes);
+    if (store->found[index] == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    store->found_count++;
+    *out_index = index;
+    return ML_OK;
+}
+
+void ml_stack_store_name_node(struct ml_stack_store *store, uint32_t id, uint32_t index) {
+    struct ml_stored_node *node = ml_stack_store_node(store, id);
+    if (node != NULL && node->defined && node->frame == ML_FRAME_ADDRESS && node->link == 0) {
+        node->frame = ML_FRAME_SCRIPT;
+        node->link = index;
+        node->is_found = true;
+    }
+}
+
+const struct ml_stored_string *
+ml_stack_store_string_of(const struct ml_stack_store *store, const struct ml_stored_node *node) {
+    struct ml_stored_string *const *strings = node->is_found ? store->found : store->strings;
+    const uint32_t end = node->is_found ? store->found_count : store->strings_end;
+    return node->link < end ? strings[node->link] : NULL;
 }
 
 enum ml_status
