@@ -85,6 +85,18 @@ static void note_dumped(const struct ml_answer_scene *scene, const struct ml_sna
     }
 }
 
+/* Run-times' own names of their code, from the files that came with the request. */
+static void name_code(
+    struct ml_session *session, const struct ml_snapshot *snapshot, const struct ml_rest *rest
+) {
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        struct ml_client *client = ml_session_find(session, snapshot->processes[i].id);
+        if (client != NULL) {
+            ml_client_name_code(client, rest);
+        }
+    }
+}
+
 /* Take the snapshot, and empty the pipes meanwhile. Clients that were not read up to the moment of
  * its beginning are marked. */
 static enum ml_status take_snapshot(
@@ -106,6 +118,7 @@ static enum ml_status take_snapshot(
     /* What they inherited is in the profile, and what became of it is not. */
     snapshot->complete = snapshot->complete && order->lost_forks == 0;
     *out_unread = mark_unread(snapshot, scene);
+    name_code(scene->session, snapshot, &rest);
     status = ml_session_copy_tables(scene->session, snapshot, &rest);
     if (status != ML_OK) {
         ml_snapshot_free(snapshot);

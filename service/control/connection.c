@@ -23,7 +23,7 @@ enum connection_state {
     CONNECTION_STATE_COUNT
 };
 
-enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS + 1 };
+enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_HAND_CODE + 1 };
 
 static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
     [CONNECTION_AWAIT_CONFIGURE] = {[MEMLOG_SERVICE_SERVICE_METHOD_CONFIGURE] = CONNECTION_SERVING},
@@ -37,7 +37,8 @@ static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
          [MEMLOG_SERVICE_SERVICE_METHOD_BEGIN_PROFILE] = CONNECTION_SERVING,
          [MEMLOG_SERVICE_SERVICE_METHOD_STOP_CLIENT] = CONNECTION_SERVING,
          [MEMLOG_SERVICE_SERVICE_METHOD_OBSERVE] = CONNECTION_SERVING,
-         [MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS] = CONNECTION_SERVING},
+         [MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_HAND_CODE] = CONNECTION_SERVING},
 };
 
 /* Intervals of rounds while a request waits. The first is short: most threads that have stamped an
@@ -380,6 +381,30 @@ static void on_show_process(
     (void)take_on(context, call, &memlog_service_show_process_request_type, request);
 }
 
+static void on_hand_code(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_hand_code_request *request
+) {
+    (void)call;
+    struct ml_connection *connection = context;
+    struct ml_client *client = ml_session_find(connection->session, request->about.id);
+    const enum ml_code_kind kind = request->about.kind == MEMLOG_SERVICE_CODE_FILE_KIND_JIT_DUMP
+                                       ? ML_CODE_JIT_DUMP
+                                       : ML_CODE_PERF_MAP;
+    const struct ml_timestamp now = ml_timestamp_of(&request->about.now);
+    if (client == NULL) { /* as in on_update_process */
+        (void)close(request->file);
+        return;
+    }
+    ml_client_take_code(client, kind, request->file, &now);
+    /* Files of many that ended wait for a dump. They must not take the numbers that new clients
+     * need. */
+    if (request->file >= connection->options.descriptors_max / 2) {
+        ml_session_name_code(connection->session);
+    }
+}
+
 static const struct memlog_service_service_handlers handlers = {
     .configure = on_configure,
     .add_client = on_add_client,
@@ -391,7 +416,8 @@ static const struct memlog_service_service_handlers handlers = {
     .begin_profile = on_begin_profile,
     .stop_client = on_stop_client,
     .observe = on_observe,
-    .show_process = on_show_process};
+    .show_process = on_show_process,
+    .hand_code = on_hand_code};
 
 static void on_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
     (void)channel;

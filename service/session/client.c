@@ -59,6 +59,7 @@ void ml_client_free(struct ml_client *take_client) {
     free(take_client->command_line);
     free(take_client->executable);
     ml_client_show_nothing(take_client);
+    ml_client_drop_code(take_client);
     fini_profile(take_client);
     atomic_fetch_sub_explicit(
         &take_client->session->stuck_bytes, take_client->stuck_bytes, memory_order_relaxed

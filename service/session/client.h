@@ -12,6 +12,7 @@
 
 #include "ipc/wire/ml_status.h"
 #include "ipc/wire/staging.h"
+#include "service/generated/naming.h"
 #include "service/snapshot/snapshot.h"
 #include "service/stream/staging_reader.h"
 
@@ -134,6 +135,16 @@ void ml_client_describe(struct ml_client *client, const struct memlog_service_pr
 void ml_client_allocator(
     struct ml_client *client, const struct memlog_service_allocator_facts *facts
 );
+
+/* The host hands over a file in which the process's run-time tells of the code that it makes, at
+ * that moment. It replaces an earlier one of its kind. Owner: the descriptor is taken. */
+void ml_client_take_code(
+    struct ml_client *client, enum ml_code_kind kind, int take_fd, const struct ml_timestamp *now
+);
+
+/* Look for names in the files that were handed over, and close them. While `rest` is taken, clients
+ * may be fed as in ml_session_copy_tables; NULL: no rest. */
+void ml_client_name_code(struct ml_client *client, const struct ml_rest *rest);
 
 /* The host has read its private memory at that moment of the stream's clock. Two readings with the
  * same ticks are one. The heap beside it is that of the moment, unless later events have been

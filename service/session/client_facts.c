@@ -3,8 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "service/session/internal.h"
+#include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 
 /* Write the text to `at`, with a NUL. Returns the place after it. */
 static char *put_text(char *at, struct ml_string text) {
@@ -88,5 +92,75 @@ void ml_client_allocator(
 void ml_client_trouble(struct ml_client *client, const char *reason) {
     if (client->trouble[0] == 0) {
         (void)snprintf(client->trouble, sizeof(client->trouble), "%s", reason);
+    }
+}
+
+/* ---- names of generated code, from files that are read when names are needed */
+
+static void drop(struct ml_client_code *code, enum ml_code_kind kind) {
+    if (code->files[kind].fd_plus_1 != 0) {
+        (void)close(code->files[kind].fd_plus_1 - 1);
+        code->files[kind].fd_plus_1 = 0;
+    }
+}
+
+void ml_client_take_code(
+    struct ml_client *client, enum ml_code_kind kind, int take_fd, const struct ml_timestamp *now
+) {
+    if (client->fold != NULL) { /* it stands for several: what this one names is named already */
+        (void)close(take_fd);
+        return;
+    }
+    drop(&client->code, kind);
+    client->code.files[kind].fd_plus_1 = take_fd + 1;
+    client->code.now = *now;
+}
+
+void ml_client_drop_code(struct ml_client *client) {
+    for (unsigned kind = 0; kind < ML_CODE_KINDS; kind++) {
+        drop(&client->code, kind);
+    }
+}
+
+/* Whether the file may have more names than at the last reading, or a node has come since. */
+static bool
+is_news(struct ml_code_handed *file, const struct ml_stack_store *stacks, uint64_t *out_bytes) {
+    struct stat about;
+    *out_bytes = fstat(file->fd_plus_1 - 1, &about) == 0 ? (uint64_t)about.st_size : 0;
+    return *out_bytes != file->read_bytes || stacks->unnamed_count != file->left_unnamed;
+}
+
+void ml_client_name_code(struct ml_client *client, const struct ml_rest *rest) {
+    const struct ml_timestamp *start = &client->session->start;
+    const struct ml_timestamp *now = &client->code.now;
+    const struct ml_naming_clock clock = {
+        .start_ticks = start->ticks,
+        .start_ns = start->monotonic_ns,
+        .now_ticks = now->ticks,
+        .now_ns = now->monotonic_ns,
+        .ticks_are_ns = start->ticks == start->monotonic_ns && now->ticks == now->monotonic_ns};
+    const struct ml_code_pause pause = {
+        .take = rest != NULL ? rest->take : NULL, .context = rest != NULL ? rest->context : NULL};
+    for (unsigned kind = ML_CODE_KINDS; kind-- > 0;) { /* the one with times first */
+        struct ml_code_handed *file = &client->code.files[kind];
+        uint64_t bytes = 0;
+        if (file->fd_plus_1 == 0) {
+            continue;
+        }
+        if (client->stacks.unnamed_count > 0 && is_news(file, &client->stacks, &bytes)) {
+            /* What cannot be named has no name: nothing else depends on it. */
+            (void)!ml_naming_read(
+                &client->stacks, file->fd_plus_1 - 1, kind, &clock, rest != NULL ? &pause : NULL
+            );
+            file->read_bytes = bytes;
+            file->left_unnamed = client->stacks.unnamed_count;
+        }
+        drop(&client->code, kind);
+    }
+}
+
+void ml_session_name_code(struct ml_session *session) {
+    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+        ml_client_name_code(client, NULL);
     }
 }

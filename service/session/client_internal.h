@@ -33,6 +33,18 @@ __extension__ typedef unsigned __int128 ml_wide_sum;
 
 enum { ML_SESSION_EXPECTED_MAX = 64 };
 
+/* A file with names of generated code, as the host handed it over. */
+struct ml_code_handed {
+    int fd_plus_1;         /* 0: there is none to read */
+    uint64_t read_bytes;   /* its length at the last reading ... */
+    uint32_t left_unnamed; /* ... and how many nodes had no name after it */
+};
+
+struct ml_client_code {
+    struct ml_code_handed files[ML_CODE_KINDS];
+    struct ml_timestamp now; /* when the last one was handed over */
+};
+
 struct ml_client {
     struct ml_session *session;
     struct ml_hand *hand;          /* of the thread that works on it */
@@ -73,6 +85,7 @@ struct ml_client {
     uint64_t stuck_bytes;    /* its part of session->stuck_bytes */
     bool relieved;           /* it was lost for want of memory, and its tables are cut */
     struct ml_stack_store stacks;
+    struct ml_client_code code;
     struct ml_tracker tracker;
     struct ml_mappings mappings;
     struct ml_sequencer sequencer;
@@ -136,6 +149,9 @@ void ml_client_apply_mapping(
 
 /* An END or REAPED record is queued. */
 void ml_client_turn_queued(struct ml_client *client, uint64_t ticks);
+
+/* Close the files with names of code. */
+void ml_client_drop_code(struct ml_client *client);
 
 /* Let go of one of its views and its room; *view is NULL then. */
 void ml_client_drop_view(struct ml_client *client, struct ml_host_view **view);

@@ -17,6 +17,7 @@ static enum ml_status push(
     const struct ml_timed_rest *rest
 ) {
     uint32_t late = 0;
+    ml_stack_store_event(&client->stacks, lane, timed->time);
     const enum ml_status status =
         ml_sequencer_push(&client->sequencer, lane, timed, rest, client->applied_ticks, &late);
     count_late(client, late);
@@ -45,6 +46,8 @@ static enum ml_status on_run(void *context, uint32_t lane, uint32_t count, uint6
     count_late(client, ml_sequencer_pushed(&client->sequencer, lane, count, client->applied_ticks));
     client->events += count;
     client->queued_bytes += size_bytes;
+    const struct ml_lane_queue *queue = ml_sequencer_queue(&client->sequencer, lane);
+    ml_stack_store_event(&client->stacks, lane, queue->events[queue->count - count].time);
     return ML_OK;
 }
 
@@ -92,6 +95,16 @@ static enum ml_status take_start(struct ml_client *client, const struct ml_event
     return ML_OK;
 }
 
+static enum ml_status
+define(struct ml_client *client, uint32_t lane, const struct ml_event *event) {
+    const uint32_t unnamed = client->stacks.unnamed_count;
+    const enum ml_status status = ml_stack_store_define(&client->stacks, event);
+    if (client->stacks.unnamed_count > unnamed) {
+        ml_stack_store_await(&client->stacks, lane, unnamed);
+    }
+    return status;
+}
+
 static enum ml_status on_event(void *context, uint32_t lane, const struct ml_event *event) {
     struct ml_client *client = context;
     struct ml_timed timed = {.time = event->time, .kind = event->kind & 0xff};
@@ -104,7 +117,7 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
     case ML_EVENT_NODE:
     case ML_EVENT_MODULE:
     case ML_EVENT_STRING:
-        return ml_stack_store_define(&client->stacks, event);
+        return define(client, lane, event);
     case ML_EVENT_START:
         return take_start(client, &event->start);
     case ML_EVENT_FORK:

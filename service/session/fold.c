@@ -295,6 +295,9 @@ static int by_life(const void *a, const void *b) {
 /* Add the process to the entry. False: it stays what it is. */
 static bool fold_into(struct ml_client *entry, struct ml_client *client) {
     struct ml_session *session = client->session;
+    if (entry->fold == NULL) {
+        ml_client_name_code(entry, NULL);
+    }
     const char *main_path =
         same_text(entry->executable, client->executable) ? NULL : client->executable;
     if (reserve_where(session, client->setup.id) != ML_OK ||
@@ -346,6 +349,7 @@ void ml_session_fold(struct ml_session *session, bool exactly) {
     bool gone = false;
     for (uint32_t i = 0; list != NULL && list[i] != NULL && session->done_count > keep; i++) {
         struct ml_client *client = list[i];
+        ml_client_name_code(client, NULL); /* an address means nothing beside another process's */
         struct ml_client *entry = entry_for(session, entries, client);
         if (entry == NULL) {
             become_others(client);

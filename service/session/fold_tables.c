@@ -18,7 +18,7 @@ static uint64_t hash_of(const struct ml_stored_node *node) {
 
 static bool is_same(const struct ml_stored_node *a, const struct ml_stored_node *b) {
     return a->address == b->address && a->parent == b->parent && a->link == b->link &&
-           a->frame == b->frame;
+           a->frame == b->frame && a->is_found == b->is_found;
 }
 
 /* The place of such a node in the index, or the empty one where it belongs. */
@@ -157,17 +157,28 @@ static enum ml_status module_like(
     return status;
 }
 
+static bool
+is_string(const struct ml_stack_store *stacks, uint32_t id, const struct ml_stored_string *string) {
+    const struct ml_stored_string *known = id < stacks->strings_end ? stacks->strings[id] : NULL;
+    return known != NULL && known->count_bytes == string->count_bytes &&
+           memcmp(known->bytes, string->bytes, string->count_bytes) == 0;
+}
+
+/* `own_id`: the process's, and mostly the entry's too. */
 static enum ml_status string_like(
-    struct ml_fold_tables *tables, const struct ml_stored_string *string, uint32_t *out_id
+    struct ml_fold_tables *tables,
+    const struct ml_stored_string *string,
+    uint32_t own_id,
+    uint32_t *out_id
 ) {
     const uint32_t end = ids_used(tables->stacks->strings, tables->stacks->strings_end);
-    for (uint32_t id = 1; id < end; id++) {
-        const struct ml_stored_string *known = tables->stacks->strings[id];
-        if (known != NULL && known->count_bytes == string->count_bytes &&
-            memcmp(known->bytes, string->bytes, string->count_bytes) == 0) {
-            *out_id = id;
-            return ML_OK;
-        }
+    uint32_t id = is_string(tables->stacks, own_id, string) ? own_id : 1;
+    while (id < end && !is_string(tables->stacks, id, string)) {
+        id++;
+    }
+    if (id < end) {
+        *out_id = id;
+        return ML_OK;
     }
     *out_id = 0;
     if (end >= ML_STRINGS_MAX) {
@@ -196,7 +207,7 @@ static uint32_t nodes_used(const struct ml_stack_store *stacks, const struct ml_
 /* The ids of a process in the entry. 0: none, or there was no room. */
 struct map {
     const struct ml_fold_choice *choice;
-    uint32_t *nodes, *modules, *strings, *cells;
+    uint32_t *nodes, *modules, *strings, *found, *cells;
     uint8_t *needed; /* one byte a node */
     uint32_t nodes_end;
 };
@@ -205,6 +216,7 @@ static void free_map(struct map *map) {
     free(map->nodes);
     free(map->modules);
     free(map->strings);
+    free(map->found);
     free(map->cells);
     free(map->needed);
 }
@@ -216,9 +228,10 @@ make_map(struct map *map, const struct ml_stack_store *stacks, const struct ml_t
     map->needed = calloc((size_t)map->nodes_end + 1, 1);
     map->modules = calloc((size_t)stacks->modules_end + 1, sizeof(*map->modules));
     map->strings = calloc((size_t)stacks->strings_end + 1, sizeof(*map->strings));
+    map->found = calloc((size_t)stacks->found_count + 1, sizeof(*map->found));
     map->cells = calloc((size_t)tracker->cells.count + 1, sizeof(*map->cells));
     return map->nodes != NULL && map->needed != NULL && map->modules != NULL &&
-           map->strings != NULL && map->cells != NULL;
+           map->strings != NULL && map->found != NULL && map->cells != NULL;
 }
 
 static bool keeps_stack(const struct map *map, uint32_t cell) {
@@ -255,12 +268,14 @@ static enum ml_status translate(
     out_node->parent = map->nodes[node->parent];
     out_node->frame = node->frame;
     if (node->frame != ML_FRAME_ADDRESS) {
-        const uint32_t string = node->link;
-        if (string < stacks->strings_end && stacks->strings[string] != NULL) {
-            if (map->strings[string] == 0) {
-                status = string_like(tables, stacks->strings[string], &map->strings[string]);
+        const struct ml_stored_string *string = ml_stack_store_string_of(stacks, node);
+        uint32_t *known = node->is_found ? map->found : map->strings;
+        if (string != NULL) {
+            if (known[node->link] == 0) {
+                const uint32_t own_id = node->is_found ? 0 : node->link;
+                status = string_like(tables, string, own_id, &known[node->link]);
             }
-            out_node->link = map->strings[string];
+            out_node->link = known[node->link];
         }
         return status;
     }

@@ -99,6 +99,9 @@ uint64_t ml_session_known(const struct ml_session *session);
 /* Walk the clients: the first for NULL, else the next; NULL after the last. */
 struct ml_client *ml_session_next(struct ml_session *session, struct ml_client *client);
 
+/* ml_client_name_code for all clients: none has a file open afterwards. */
+void ml_session_name_code(struct ml_session *session);
+
 /* The time is `monotonic_ns`, between two rounds. It is for the series of live memory
  * (service/history/timeline.h), which begin with the first call. is_exact: a snapshot follows. */
 void ml_session_note_time(struct ml_session *session, uint64_t monotonic_ns, bool is_exact);

@@ -20,6 +20,7 @@ struct copying {
     struct ml_snapshot_process *process;
     uint32_t *places; /* by string id: its index in process->strings */
     uint32_t places_end;
+    uint32_t found_first; /* the first found name's index in process->strings */
     const struct ml_rest *rest;
     uint32_t steps, steps_a_rest;
 };
@@ -88,7 +89,8 @@ static bool copy_strings(struct copying *copying) {
     const uint32_t end = store->strings_end;
     copying->places_end = end;
     copying->places = ml_snapshot_array(end, sizeof(*copying->places));
-    process->strings = ml_snapshot_array((size_t)end + 1, sizeof(*process->strings));
+    process->strings =
+        ml_snapshot_array((size_t)end + store->found_count + 1, sizeof(*process->strings));
     if (copying->places == NULL || process->strings == NULL ||
         !ml_snapshot_copy_string("", &process->strings[0])) {
         return false;
@@ -105,6 +107,16 @@ static bool copy_strings(struct copying *copying) {
             return false;
         }
         copying->places[id] = process->strings_count++;
+    }
+    copying->found_first = process->strings_count;
+    for (uint32_t i = 0; i < store->found_count; i++) {
+        const struct ml_stored_string *name = store->found[i];
+        struct ml_string *copy = &process->strings[process->strings_count];
+        step(copying);
+        if (!ml_snapshot_copy_bytes(name->bytes, name->count_bytes, copy)) {
+            return false;
+        }
+        process->strings_count++;
     }
     return true;
 }
@@ -131,6 +143,8 @@ copy_node(const struct copying *copying, uint32_t id, const uint8_t *needed) {
     if (node->frame == ML_FRAME_ADDRESS) {
         copy.address = node->address;
         copy.module = has_module(store, node->link) ? node->link : 0;
+    } else if (node->is_found) {
+        copy.string = copying->found_first + node->link;
     } else if (node->link < copying->places_end) {
         copy.string = copying->places[node->link];
     }

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "service/session/client.h"
 #include "service/session/figures.h"
@@ -44,10 +46,20 @@ static struct process running[AT_ONCE];
 static uint32_t added;
 static uint64_t now_ticks;
 static uint64_t seed;
+static bool code_was_named; /* in the last comparison */
 
 static uint32_t pick(uint32_t count) {
     seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(seed >> 33) % count;
+}
+
+/* Where it has its generated code. Programs that name theirs have it elsewhere in each process. */
+static bool names_code(const struct process *process) {
+    return process->program % 2 == 1;
+}
+
+static uint64_t generated_code(const struct process *process) {
+    return names_code(process) ? 0x7000 + 0x100 * (uint64_t)process->id : 0x7000;
 }
 
 static void put_definitions(struct process *process) {
@@ -90,7 +102,7 @@ static void put_definitions(struct process *process) {
             ){.id = node.id, .frame = ML_FRAME_THREAD, .string_id = name.name.id};
         } else if (n % 11 == 10) {
             node.module = 0; /* generated code: the address is all there is */
-            node.address = 0x7000 + 16 * pick(2);
+            node.address = generated_code(process) + 16 * pick(2);
         }
         const struct ml_event event = {.kind = ML_EVENT_NODE, .node = node};
         builder_add(process->builder, 0, &event);
@@ -145,10 +157,24 @@ static void read_both(struct process *process) {
     builder->pipe_read = builder->pipe_count;
 }
 
+/* Its run-time has told of its code. */
+static void hand_code(const struct process *process) {
+    const struct ml_timestamp now = {.ticks = now_ticks};
+    const unsigned long long at = generated_code(process);
+    char text[128];
+    const int length = snprintf(text, sizeof(text), "%llx 10 one\n%llx 10 two\n", at, at + 16);
+    for (int i = 0; i < 2 && names_code(process); i++) {
+        const int fd = memfd_create("code", MFD_CLOEXEC);
+        ck_assert_int_eq(write(fd, text, (size_t)length), length);
+        ml_client_take_code(process->clients[i], ML_CODE_PERF_MAP, fd, &now);
+    }
+}
+
 static void end(struct process *process) {
     const struct ml_client_end how = {
         .state = pick(8) == 0 ? 3 : 1, .exit_code = (int32_t)pick(2), .end = {.ticks = now_ticks}};
     read_both(process);
+    hand_code(process);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(ml_client_ended(process->clients[i], &how), ML_OK);
     }
@@ -234,7 +260,7 @@ static void put_frame(
         (unsigned)node->frame,
         module != NULL ? (module->path.count_bytes > 0 ? module->path.data : process->exe_path.data)
                        : "",
-        node->frame == ML_FRAME_THREAD ? process->strings[node->string].data : "",
+        ml_frame_has_string(node->frame) ? process->strings[node->string].data : "",
         (unsigned long long)(node->address - (module != NULL ? (uint64_t)module->bias : 0))
     );
 }
@@ -332,10 +358,32 @@ static void check_parents(const struct ml_snapshot *snapshot) {
     }
 }
 
+/* As before a dump. */
+static void name_code(struct ml_session *session) {
+    for (uint32_t id = 1; id <= added; id++) {
+        struct ml_client *client = ml_session_find(session, id);
+        if (client != NULL) {
+            ml_client_name_code(client, NULL);
+        }
+    }
+}
+
+static bool has_code_named(const struct rows *rows) {
+    for (uint32_t i = 0; i < rows->count; i++) {
+        char word[16];
+        (void)snprintf(word, sizeof(word), " %utwo+0", (unsigned)ML_FRAME_SCRIPT);
+        if (strstr(rows->items[i].key, word) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void compare(bool named) {
     static struct rows rows[2];
     struct ml_snapshot *snapshots[2];
     for (int i = 0; i < 2; i++) {
+        name_code(sessions[i]);
         ck_assert_int_eq(ml_session_snapshot(sessions[i], NULL, 0, &snapshots[i]), ML_OK);
         ck_assert(ml_session_check(sessions[i]));
         rows_of(&rows[i], named, snapshots[i]);
@@ -356,6 +404,7 @@ static void compare(bool named) {
         ck_assert_double_le(whole->variance, folded->variance * 1.001 + 1);
         ck_assert_double_le(folded->variance, whole->variance * 1.001 + 1);
     }
+    code_was_named = has_code_named(&rows[1]);
     ml_snapshot_free(snapshots[0]);
     ml_snapshot_free(snapshots[1]);
 }
@@ -407,6 +456,7 @@ static void run(uint32_t keep, bool named) {
     }
     advance();
     compare(named);
+    ck_assert(code_was_named);
 }
 
 START_TEST(folds_to_the_same_sums_stack_by_stack) {
@@ -507,6 +557,8 @@ START_TEST(without_memory_nobody_is_folded_and_no_sum_changes) {
         }
         end(&running[0]);
     }
+    name_code(sessions[0]); /* without memory it would have no names */
+    name_code(sessions[1]);
     ml_session_keep(sessions[1], 0);
     ml_session_limit(sessions[1], ml_session_memory(sessions[1]).used_bytes);
     compare(true);
