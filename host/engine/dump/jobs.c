@@ -166,6 +166,17 @@ static void look_at_members(struct ml_engine *engine) {
     (void)ml_list_look(engine, true);
 }
 
+/* Names of the code that the members' run-times have made until now. */
+static void hand_code(struct ml_engine *engine) {
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        struct ml_member *member = engine->members.items[i];
+        if (member->state == ML_MEMBER_RUNNING && ml_recording_in_service(member->recording)) {
+            ml_code_files_look(&member->code_files, member->pid);
+            ml_member_hand_code(engine, member);
+        }
+    }
+}
+
 /* What was to be read is read. */
 static void ask_service(struct ml_engine *engine) {
     struct ml_dump_job *job = engine->jobs->first;
@@ -173,6 +184,9 @@ static void ask_service(struct ml_engine *engine) {
         discard_file(job);
         job->started = false;
         return; /* ml_dump_jobs_resume */
+    }
+    if (job->content != MEMLOG_SERVICE_DUMP_CONTENT_SERIES) {
+        hand_code(engine);
     }
     struct memlog_service_dump_request request = {.file = job->file.fd};
     ml_dump_order_init(engine, job, &request.order);

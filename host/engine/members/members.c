@@ -156,6 +156,7 @@ void ml_member_release(struct ml_engine *engine, struct ml_member *member) {
         member->pidfd = ML_MEMBER_PIDFD_NONE;
     }
     ev_timer_stop(engine->loop, &member->look_timer);
+    ml_code_files_fini(&member->code_files);
     ml_endpoint_close(&member->endpoint, &engine->budget);
     ml_engine_tell_pipes(engine);
 }
@@ -168,6 +169,7 @@ end_member(struct ml_engine *engine, struct ml_member *member, enum ml_member_ev
     }
     member->end = ml_engine_timestamp(engine);
     if (ml_recording_in_service(member->recording)) {
+        ml_member_hand_code(engine, member);
         ml_service_link_end(&engine->link, member);
     }
     ml_member_set_recording(member, ML_RECORDING_STOP);
@@ -275,5 +277,6 @@ struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
     char executable[PATH_MAX];
     ml_process_executable(pid, executable, sizeof(executable));
     ml_member_executable(member, executable);
+    ml_code_files_look(&member->code_files, pid);
     return member;
 }

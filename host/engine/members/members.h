@@ -16,6 +16,9 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member);
 /* Whether the kernel says that its process runs another image. Then the member ends here. */
 bool ml_member_check_image(struct ml_engine *engine, struct ml_member *member);
 
+/* Hand the service the files in which the process's run-time tells of its code, as they are now. */
+void ml_member_hand_code(struct ml_engine *engine, const struct ml_member *member);
+
 /* Its process runs another image, which has not reported itself. */
 void ml_member_replaced(struct ml_engine *engine, struct ml_member *member);
 

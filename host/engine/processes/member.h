@@ -17,6 +17,7 @@
 #include "host/memory/status.h"
 #include "host/policy/command_line.h"
 #include "host/policy/role.h"
+#include "host/process/code_files.h"
 #include "host/process/info.h"
 #include "host/sockets/endpoint.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
@@ -151,7 +152,8 @@ struct ml_member {
     struct ml_memory_status status; /* as last read, while it has no profile */
     bool is_unreadable;             /* its mappings may not be read */
     struct ml_member_allocator
-        allocator;       /* as its constructor found it; a forked child's parent's */
+        allocator; /* as its constructor found it; a forked child's parent's */
+    struct ml_code_files code_files;
     uint32_t libc_files; /* mapped files of a libc; 0: not read yet */
     struct memlog_service_moment start;
     struct memlog_service_moment end;

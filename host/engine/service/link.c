@@ -382,6 +382,21 @@ void ml_service_link_show(
     free(pages);
 }
 
+void ml_service_link_code(
+    struct ml_service_link *link,
+    const struct ml_member *member,
+    enum memlog_service_code_file_kind kind,
+    const struct memlog_service_moment *now,
+    int file_fd
+) {
+    if (link->channel == NULL) {
+        return;
+    }
+    const struct memlog_service_hand_code_request request = {
+        .about = {.id = member->id, .kind = kind, .now = *now}, .file = file_fd};
+    ml_service_link_sent(link, memlog_service_hand_code(ml_channel_port(link->channel), &request));
+}
+
 void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member) {
     if (link->channel == NULL) {
         return;

@@ -116,6 +116,15 @@ void ml_service_link_show(
     ml_on_shown *on_shown,
     void *context
 );
+
+/* A file in which the member's run-time tells of its code, as it is at that moment; borrowed. */
+void ml_service_link_code(
+    struct ml_service_link *link,
+    const struct ml_member *member,
+    enum memlog_service_code_file_kind kind,
+    const struct memlog_service_moment *now,
+    int file_fd
+);
 void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member);
 
 /* Take the status of a send. A failed one means that the service is gone. A full queue means that

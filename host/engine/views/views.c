@@ -67,6 +67,12 @@ static void tell(
         return;
     }
     *shown = (struct shown){.engine = engine, .serial = serial};
+    for (uint32_t i = 0; i < view->regions.count; i++) {
+        const struct ml_memory_region *region = &view->regions.items[i];
+        if (region->inode != 0 && (region->permissions & ML_MEMORY_EXECUTE) != 0) {
+            ml_code_files_mapped(&member->code_files, region->name);
+        }
+    }
     ml_service_link_show(&engine->link, member, view, on_shown, shown);
     if (libcs > 1 && member->libc_files <= 1) {
         member->libc_files = libcs;
