@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     REQUIRE(fd >= 0 && write(fd, data, count_bytes) == (ssize_t)count_bytes);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     struct ml_perf_map map = {0};
-    const bool any = ml_perf_map_read_file(&map, path, 0);
+    const bool any = ml_perf_map_read_file(&map, path, 0, UINT64_MAX);
     REQUIRE(any == (map.count > 0));
     for (size_t i = 0; i < map.count; i++) {
         REQUIRE(map.entries[i].start < map.entries[i].end);

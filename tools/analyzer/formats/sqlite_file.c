@@ -208,7 +208,7 @@ static void put_frames(struct writer *writer) {
         char buffer[ML_PLACE_NAME_BYTES];
         const char *name = ml_place_name(place, buffer);
 
-        if (place->kind == ML_FRAME_ADDRESS) {
+        if (place->kind == ML_FRAME_ADDRESS || place->symbols_count > 0) {
             size_t last = place->first_symbol + place->symbols_count - 1;
             name = place->symbols_count > 0 ? writer->stacks->symbols[last].function : "";
         }

@@ -55,7 +55,11 @@ static void put_frame(
     const struct ml_place *place,
     const struct ml_symbol *symbol
 ) {
+    static const char script_word[] = "[script]";
     const struct ml_profile_text none = {.bytes = "", .count_bytes = 0};
+    const struct ml_profile_text script = {
+        .bytes = script_word, .count_bytes = sizeof script_word - 1};
+    const bool is_script = ml_place_is_script(place);
     const struct ml_code_file *file =
         place->file == ML_STACKS_NONE ? NULL : &stacks->files[place->file];
     char buffer[ML_PLACE_NAME_BYTES];
@@ -72,10 +76,13 @@ static void put_frame(
     ml_json_string_member(json, "function", function);
     ml_json_string_member(json, "file", symbol ? symbol->file : "");
     ml_json_number_member(json, "line", symbol ? symbol->line : 0);
-    text_member(json, "module", file ? file->path : none);
+    text_member(json, "module", file ? file->path : is_script ? script : none);
     hex_member(json, "build_id", file ? file->build_id : none);
     ml_json_string_member(json, "offset", offset);
     ml_json_bool_member(json, "inlined", symbol && symbol->inlined);
+    if (is_script) {
+        ml_json_string_member(json, "kind", "script");
+    }
     ml_json_close(json, '}');
 }
 

@@ -46,7 +46,7 @@ frame_of(const struct ml_stacks *stacks, const struct ml_place *place, size_t *o
     if (place->kind == ML_FRAME_SCOPE) {
         return is_asking(place->name.bytes) ? FRAME_ASKER : FRAME_PLUMBING;
     }
-    if (place->kind != ML_FRAME_ADDRESS) {
+    if (place->kind != ML_FRAME_ADDRESS && place->kind != ML_FRAME_SCRIPT) {
         return FRAME_WORD;
     }
     if (place->file != ML_STACKS_NONE && ml_attribution_is_common(&stacks->files[place->file])) {

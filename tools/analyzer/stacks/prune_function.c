@@ -34,7 +34,8 @@ static uint32_t function_place(struct ml_stacks *stacks, uint32_t place, size_t 
     const struct ml_place *whole = &stacks->places[place];
     const char *function = NULL;
 
-    if (whole->kind != ML_FRAME_ADDRESS || symbol >= whole->symbols_count ||
+    if ((whole->kind != ML_FRAME_ADDRESS && whole->kind != ML_FRAME_SCRIPT) ||
+        symbol >= whole->symbols_count ||
         (whole->file != ML_STACKS_NONE && ml_attribution_is_common(&stacks->files[whole->file]))) {
         return place;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ipc/wire/event.h"
+#include "tools/analyzer/stacks/script_name.h"
 
 /* Note a process that has the file mapped, preferably one that runs. */
 static void file_found_in(
@@ -168,6 +169,9 @@ static struct ml_place place_of(
     case ML_FRAME_SCOPE:
         place.name = process->strings[node->string];
         break;
+    case ML_FRAME_SCRIPT:
+        place.name = ml_script_name(process->strings[node->string]);
+        break;
     default:
         break;
     }
@@ -305,6 +309,10 @@ void ml_stacks_fini(struct ml_stacks *stacks) {
     *stacks = (struct ml_stacks){0};
 }
 
+bool ml_place_is_script(const struct ml_place *place) {
+    return place->kind == ML_FRAME_SCRIPT || (place->process != 0 && place->symbols_count > 0);
+}
+
 struct ml_profile_text ml_stacks_thread(const struct ml_stacks *stacks, uint32_t node) {
     const struct ml_place *place = NULL;
 
@@ -325,6 +333,7 @@ const char *ml_place_name(const struct ml_place *place, char buffer[ML_PLACE_NAM
     switch (place->kind) {
     case ML_FRAME_THREAD:
     case ML_FRAME_SCOPE:
+    case ML_FRAME_SCRIPT:
         return place->name.count_bytes > 0 ? place->name.bytes : "[unnamed]";
     case ML_FRAME_CUT:
         return "[frames left out]";

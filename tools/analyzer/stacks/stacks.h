@@ -40,7 +40,7 @@ struct ml_place {
     uint32_t file;               /* ML_STACKS_NONE: none */
     uint64_t offset;             /* ELF address in the file; without a file the address itself */
     uint32_t process;            /* without a file: 1 + the index of the address's process */
-    struct ml_profile_text name; /* of THREAD and SCOPE */
+    struct ml_profile_text name; /* of THREAD, SCOPE and SCRIPT */
     size_t first_symbol, symbols_count; /* innermost first; 0: not known */
     bool is_brought;                    /* the dump itself has its names */
 };
@@ -94,6 +94,9 @@ bool ml_stacks_reindex(struct ml_stacks *stacks);
 /* Find the names of all places. The symbolizer must outlive the stacks. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer);
+
+/* Whether it is a function of code that a run-time made, whose name is known. */
+bool ml_place_is_script(const struct ml_place *place);
 
 /* The thread's name at the root of a stack; "": none. */
 struct ml_profile_text ml_stacks_thread(const struct ml_stacks *stacks, uint32_t node);

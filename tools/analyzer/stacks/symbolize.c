@@ -1,7 +1,10 @@
 /* Names for the places of stacks. Room: tools. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "ipc/wire/event.h"
 #include "tools/analyzer/model/trace_symbols.h"
+#include "tools/analyzer/stacks/script_name.h"
 #include "tools/analyzer/stacks/stacks.h"
 
 static bool symbols_reserve(struct ml_stacks *stacks, size_t more) {
@@ -78,50 +81,98 @@ file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
     return file;
 }
 
-/* Name code that a runtime generated, from the map that it left. The names live as long as the
- * symbolizer. False: no memory. */
+/* A name as the run-time writes it, taken apart. The texts live as long as the symbolizer. */
+static struct ml_symbol
+script_symbol(struct ml_symbolizer *symbolizer, struct ml_profile_text name) {
+    const struct ml_script_parts parts = ml_script_parts(name);
+    struct ml_symbol symbol = {.function = name.bytes, .linkage = name.bytes, .file = ""};
+
+    if (parts.file.count_bytes > 0) {
+        symbol.function =
+            ml_symbolizer_keep_part(symbolizer, parts.function.bytes, parts.function.count_bytes);
+        symbol.linkage = symbol.function; /* uploads cut paths out of files, not of names */
+        symbol.file = ml_symbolizer_keep_part(symbolizer, parts.file.bytes, parts.file.count_bytes);
+        symbol.line = parts.line;
+    }
+    return symbol;
+}
+
+/* Until when a map may have been written: beyond the process's end it is of another one. */
+static uint64_t written_until(const struct ml_profile_process *process) {
+    const uint64_t file_clock_ns = 1000000000;
+
+    return process->end.realtime_ns == 0 ? UINT64_MAX : process->end.realtime_ns + file_clock_ns;
+}
+
+/* Name code that a runtime generated: by the dump, else from the map that it left. The names live
+ * as long as the symbolizer. False: no memory. */
 static bool generated_find(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
     for (size_t i = 0; i < stacks->places_count; i++) {
         struct ml_place *place = &stacks->places[i];
         const struct ml_profile_process *process = NULL;
         struct ml_symbol symbol;
 
-        if (place->process == 0) {
+        if (place->process == 0 && place->kind != ML_FRAME_SCRIPT) {
             continue;
         }
-        process = &stacks->profile->processes[place->process - 1];
         if (!symbols_reserve(stacks, 1)) {
             return false;
         }
+        if (place->kind == ML_FRAME_SCRIPT) {
+            symbol = script_symbol(symbolizer, place->name);
+            place_name(stacks, place, &symbol);
+            continue;
+        }
+        process = &stacks->profile->processes[place->process - 1];
         if (ml_symbolizer_generated(
-                symbolizer, process->pid, process->start.realtime_ns, place->offset, &symbol
+                symbolizer,
+                process->pid,
+                process->start.realtime_ns,
+                written_until(process),
+                place->offset,
+                &symbol
             )) {
+            const struct ml_profile_text told = {
+                .bytes = symbol.function, .count_bytes = strlen(symbol.function)};
+            symbol = script_symbol(symbolizer, ml_script_name(told));
             place_name(stacks, place, &symbol);
         }
     }
     return true;
 }
 
+/* The packages that the process's name and arguments name. */
+static uint64_t packages_of_process(
+    const struct ml_deobfuscation *names, const struct ml_profile_process *process
+) {
+    uint64_t packages =
+        ml_deobfuscation_packages_in(names, process->name.bytes, process->name.count_bytes);
+
+    for (size_t i = 0; i < process->arguments_count; i++) {
+        const struct ml_profile_text *word = &process->arguments[i];
+        packages |= ml_deobfuscation_packages_in(names, word->bytes, word->count_bytes);
+    }
+    return packages;
+}
+
 /* The packages that the file's path names, or else the process's name and arguments. */
 static uint64_t packages_of(const struct ml_stacks *stacks, const struct ml_place *place) {
     const struct ml_deobfuscation *names = &stacks->profile->deobfuscation;
-    const struct ml_profile_process *process = NULL;
     uint64_t packages = 0;
 
     if (place->file != ML_STACKS_NONE) {
         const struct ml_profile_text *path = &stacks->files[place->file].path;
         return ml_deobfuscation_packages_in(names, path->bytes, path->count_bytes);
     }
-    if (place->process == 0) {
-        return 0;
+    if (place->kind == ML_FRAME_SCRIPT) { /* of whichever process */
+        for (size_t i = 0; i < stacks->profile->processes_count; i++) {
+            packages |= packages_of_process(names, &stacks->profile->processes[i]);
+        }
+        return packages;
     }
-    process = &stacks->profile->processes[place->process - 1];
-    packages = ml_deobfuscation_packages_in(names, process->name.bytes, process->name.count_bytes);
-    for (size_t i = 0; i < process->arguments_count; i++) {
-        const struct ml_profile_text *word = &process->arguments[i];
-        packages |= ml_deobfuscation_packages_in(names, word->bytes, word->count_bytes);
-    }
-    return packages;
+    return place->process == 0
+               ? 0
+               : packages_of_process(names, &stacks->profile->processes[place->process - 1]);
 }
 
 /* Restore the names that ProGuard or R8 changed. */

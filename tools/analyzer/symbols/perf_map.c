@@ -14,7 +14,7 @@
 /* A longer map is ignored. node writes some 100,000 lines in a long run. */
 enum { ENTRIES_MAX = 10 * 1000 * 1000 };
 
-static bool is_ours(FILE *file, uint64_t since_ns) {
+static bool is_ours(FILE *file, uint64_t since_ns, uint64_t until_ns) {
     struct stat status;
     uint64_t written_ns = 0;
 
@@ -23,7 +23,7 @@ static bool is_ours(FILE *file, uint64_t since_ns) {
     }
     written_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec;
     return (status.st_uid == geteuid() || status.st_uid == 0 || geteuid() == 0) &&
-           written_ns >= since_ns;
+           written_ns >= since_ns && written_ns <= until_ns;
 }
 
 /* START SIZE NAME, numbers in hex. False: no memory. */
@@ -63,11 +63,13 @@ static int order_entries(const void *left, const void *right) {
     return (a->line < b->line) - (a->line > b->line);
 }
 
-bool ml_perf_map_read_file(struct ml_perf_map *map, const char *path, uint64_t since_ns) {
+bool ml_perf_map_read_file(
+    struct ml_perf_map *map, const char *path, uint64_t since_ns, uint64_t until_ns
+) {
     FILE *file = ml_symbol_text_open(path);
     char *line = NULL;
     size_t capacity = 0;
-    bool done = file && is_ours(file, since_ns);
+    bool done = file && is_ours(file, since_ns, until_ns);
 
     while (done && map->count < ENTRIES_MAX && getline(&line, &capacity, file) > 0) {
         done = line_take(map, line);
@@ -80,11 +82,11 @@ bool ml_perf_map_read_file(struct ml_perf_map *map, const char *path, uint64_t s
     return done && map->count > 0;
 }
 
-bool ml_perf_map_read(struct ml_perf_map *map, uint32_t pid, uint64_t since_ns) {
+bool ml_perf_map_read(struct ml_perf_map *map, uint32_t pid, uint64_t since_ns, uint64_t until_ns) {
     char path[sizeof "/tmp/perf-4294967295.map"];
 
     snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", pid);
-    return ml_perf_map_read_file(map, path, since_ns);
+    return ml_perf_map_read_file(map, path, since_ns, until_ns);
 }
 
 void ml_perf_map_fini(struct ml_perf_map *map) {

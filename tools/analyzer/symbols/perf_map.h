@@ -1,7 +1,11 @@
 /* Names of code that a runtime generated, from /tmp/perf-PID.map. node, Java and Python write it
  * when asked to. Room: tools. Context: one thread; hostile bytes.
  *
- * One rule: a map that is older than its process belongs to an earlier one. */
+ * A dump has the names of its moment itself (ml_frame_kind SCRIPT); this is for what has none
+ * there: Java's map, which is written when somebody asks for it, and dumps of before.
+ *
+ * One rule: a map that is older than its process belongs to an earlier one, a younger one to a
+ * later one. */
 #ifndef MEMLOG_TOOLS_ANALYZER_SYMBOLS_PERF_MAP_H
 #define MEMLOG_TOOLS_ANALYZER_SYMBOLS_PERF_MAP_H
 
@@ -24,11 +28,13 @@ struct ml_perf_map {
 };
 
 /* Read the map of a process; an empty one is all zero. It must be this user's or root's and written
- * after `since_ns` (time of day). False: there is none. */
-bool ml_perf_map_read(struct ml_perf_map *map, uint32_t pid, uint64_t since_ns);
+ * between `since_ns` and `until_ns` (time of day). False: there is none. */
+bool ml_perf_map_read(struct ml_perf_map *map, uint32_t pid, uint64_t since_ns, uint64_t until_ns);
 
 /* The same from a path. Other lines are skipped. */
-bool ml_perf_map_read_file(struct ml_perf_map *map, const char *path, uint64_t since_ns);
+bool ml_perf_map_read_file(
+    struct ml_perf_map *map, const char *path, uint64_t since_ns, uint64_t until_ns
+);
 void ml_perf_map_fini(struct ml_perf_map *map);
 
 /* The name of the code at that address; NULL: none. */

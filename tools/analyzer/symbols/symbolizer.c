@@ -516,6 +516,7 @@ bool ml_symbolizer_generated(
     struct ml_symbolizer *symbolizer,
     uint32_t pid,
     uint64_t since_ns,
+    uint64_t until_ns,
     uint64_t address,
     struct ml_symbol *out_symbol
 ) {
@@ -524,7 +525,7 @@ bool ml_symbolizer_generated(
     if (symbolizer->map_pid != pid) {
         ml_perf_map_fini(&symbolizer->map);
         symbolizer->map_pid = pid;
-        (void)ml_perf_map_read(&symbolizer->map, pid, since_ns);
+        (void)ml_perf_map_read(&symbolizer->map, pid, since_ns, until_ns);
     }
     name = ml_perf_map_find(&symbolizer->map, address);
     if (!name) {
@@ -537,4 +538,13 @@ bool ml_symbolizer_generated(
 
 const char *ml_symbolizer_keep(struct ml_symbolizer *symbolizer, const char *text) {
     return ml_symbol_texts_keep(&symbolizer->texts, text);
+}
+
+const char *
+ml_symbolizer_keep_part(struct ml_symbolizer *symbolizer, const char *bytes, size_t count) {
+    char *text = strndup(bytes, count);
+    const char *kept = text ? ml_symbolizer_keep(symbolizer, text) : "";
+
+    free(text);
+    return kept;
 }

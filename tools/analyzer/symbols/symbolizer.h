@@ -72,14 +72,17 @@ size_t ml_symbol_file_find(
 
 /* A copy of a text that lives as long as the symbolizer. "" without memory. */
 const char *ml_symbolizer_keep(struct ml_symbolizer *symbolizer, const char *text);
+const char *
+ml_symbolizer_keep_part(struct ml_symbolizer *symbolizer, const char *bytes, size_t count);
 
-/* The function of generated code in a process (tools/analyzer/symbols/perf_map.h) that began at
- * `since_ns` (time of day). Ask for one process after another, as one map at a time is held. False:
- * not known. */
+/* The function of generated code in a process (tools/analyzer/symbols/perf_map.h) that ran from
+ * `since_ns` to `until_ns` (time of day). Ask for one process after another, as one map at a time
+ * is held. False: not known. */
 bool ml_symbolizer_generated(
     struct ml_symbolizer *symbolizer,
     uint32_t pid,
     uint64_t since_ns,
+    uint64_t until_ns,
     uint64_t address,
     struct ml_symbol *out_symbol
 );

@@ -47,7 +47,7 @@ static int read_elf(const char *path) {
 static int read_perf_map(const char *path) {
     struct ml_perf_map map = {0};
 
-    return ml_perf_map_read_file(&map, path, 0) ? 0 : FAILED;
+    return ml_perf_map_read_file(&map, path, 0, UINT64_MAX) ? 0 : FAILED;
 }
 
 static int other_fstat(const char *path) {
