@@ -105,6 +105,7 @@ struct ml_report_line {
     const char *file;   /* "": not known */
     uint64_t offset;
     uint32_t source_line;
+    bool is_script; /* a function of code that a run-time made */
 };
 
 /* The line's name; without one module and offset, written to `buffer`. */
@@ -165,5 +166,8 @@ void ml_report_pins(const struct ml_report_page *page);
 /* The lists of stacks, and the files without names. */
 void ml_report_stacks(const struct ml_report_page *page);
 void ml_report_nameless(const struct ml_report_page *page);
+
+/* Run-times whose functions have no names, and what would give them some. */
+void ml_report_script_hints(const struct ml_report_page *page);
 
 #endif

@@ -11,16 +11,18 @@
 #include "tools/analyzer/stacks/function_name.h"
 
 enum {
-    STACKS_SHOWN = 5,       /* of each list by default */
-    FRAMES_SHOWN = 8,       /* of each stack: the innermost and the outermost */
-    OUTER_FRAMES_SHOWN = 2, /* how many of them are outermost */
-    FILES_SHOWN = 5,        /* files without names */
+    STACKS_SHOWN = 5,        /* of each list by default */
+    FRAMES_SHOWN = 8,        /* of each stack: the innermost and the outermost */
+    OUTER_FRAMES_SHOWN = 2,  /* how many of them are outermost */
+    SCRIPT_FRAMES_SHOWN = 3, /* how many of them are a script's, if they lie further out */
+    FILES_SHOWN = 5,         /* files without names */
 };
 
 static struct ml_report_line line_of(
     const struct ml_stacks *stacks, const struct ml_place *place, const struct ml_symbol *symbol
 ) {
-    struct ml_report_line line = {.module = "", .file = "", .offset = place->offset};
+    struct ml_report_line line = {
+        .module = "", .file = "", .offset = place->offset, .is_script = ml_place_is_script(place)};
 
     if (place->file != ML_STACKS_NONE) {
         line.module = basename(stacks->files[place->file].path.bytes);
@@ -30,7 +32,7 @@ static struct ml_report_line line_of(
         line.file = basename(symbol->file);
         line.source_line = symbol->line;
     }
-    if (place->kind != ML_FRAME_ADDRESS) {
+    if (place->kind != ML_FRAME_ADDRESS && !line.name) {
         line.name = ml_place_name(place, NULL); /* only the name of an address needs a buffer */
     }
     return line;
@@ -110,7 +112,9 @@ static void put_line(const struct ml_report_page *page, const struct ml_report_l
     shown += !line->name && !line->module[0]; /* without a module the "+" is left out */
     ml_function_name_fit(shown, name_columns - GAP, fitted, sizeof fitted);
     where[0] = '\0';
-    if (line->file[0]) {
+    if (line->file[0] && line->source_line == 0) {
+        snprintf(where, sizeof where, "%s", line->file);
+    } else if (line->file[0]) {
         snprintf(where, sizeof where, "%s:%" PRIu32, line->file, line->source_line);
     } else if (line->name) {
         snprintf(where, sizeof where, "%s", line->module);
@@ -137,6 +141,51 @@ static size_t count_allocator_frames(const struct ml_report_line *lines, size_t 
     return at < count ? at : 0;
 }
 
+static void put_lines(
+    const struct ml_report_page *page, const struct ml_report_line *lines, size_t from, size_t end
+) {
+    for (size_t i = from; i < end; i++) {
+        put_line(page, &lines[i]);
+    }
+}
+
+static void put_gap(const struct ml_report_page *page, size_t left_out) {
+    if (left_out > 0) {
+        ml_report_print(
+            page,
+            "      " ML_DIM "... %zu frame%s ..." ML_PLAIN "\n",
+            left_out,
+            ml_report_plural(left_out)
+        );
+    }
+}
+
+/* The innermost and the outermost lines. A script's own functions lie between those of its
+ * interpreter, and the first of them are shown, too: it is them that a reader looks for. */
+static void
+put_some(const struct ml_report_page *page, const struct ml_report_line *lines, size_t count) {
+    const size_t outer = count - OUTER_FRAMES_SHOWN;
+    size_t inner = FRAMES_SHOWN - OUTER_FRAMES_SHOWN;
+    size_t script = 0;
+
+    while (script < outer && !lines[script].is_script) {
+        script++;
+    }
+    if (script + SCRIPT_FRAMES_SHOWN <= inner || script == outer) {
+        put_lines(page, lines, 0, inner);
+        put_gap(page, outer - inner);
+    } else {
+        size_t end = script + SCRIPT_FRAMES_SHOWN;
+        end = end < outer ? end : outer;
+        inner -= SCRIPT_FRAMES_SHOWN;
+        put_lines(page, lines, 0, inner);
+        put_gap(page, script - inner);
+        put_lines(page, lines, script, end);
+        put_gap(page, outer - end);
+    }
+    put_lines(page, lines, outer, count);
+}
+
 void ml_report_frames(const struct ml_report_page *page, uint32_t node) {
     size_t count = 0;
     struct ml_report_line *all = ml_report_lines(page->report->stacks, node, &count);
@@ -151,13 +200,10 @@ void ml_report_frames(const struct ml_report_page *page, uint32_t node) {
     if (count == 0) {
         fputs("      (no stack was recorded)\n", page->out);
     }
-    for (size_t i = 0; i < count; i++) {
-        if (count > FRAMES_SHOWN + 1 && i == FRAMES_SHOWN - OUTER_FRAMES_SHOWN) {
-            size_t left_out = count - FRAMES_SHOWN;
-            ml_report_print(page, "      " ML_DIM "... %zu frames ..." ML_PLAIN "\n", left_out);
-            i += left_out;
-        }
-        put_line(page, &lines[i]);
+    if (count > FRAMES_SHOWN + 1) {
+        put_some(page, lines, count);
+    } else {
+        put_lines(page, lines, 0, count);
     }
     free(all);
 }

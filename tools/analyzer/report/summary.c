@@ -62,6 +62,20 @@ static bool add_nameless(struct callers *callers, const char *module) {
     return add_caller(callers, words);
 }
 
+/* The innermost function of a script, best one that is not node's own; 0: there is none. */
+static size_t first_script(const struct ml_report_line *lines, size_t count) {
+    static const char own[] = "node:";
+    size_t first = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (lines[i].is_script && strncmp(lines[i].file, own, sizeof own - 1) != 0) {
+            return i;
+        }
+        first = lines[i].is_script && first == 0 ? i : first;
+    }
+    return first;
+}
+
 void ml_report_callers_in(
     const struct ml_report_page *page,
     uint32_t node,
@@ -74,11 +88,16 @@ void ml_report_callers_in(
     size_t count = 0;
     struct ml_report_line *lines = ml_report_lines(page->report->stacks, node, &count);
 
+    const size_t script = first_script(lines, count);
+
     out_callers[0] = '\0';
     for (size_t i = 0; i < count && callers.shown < CALLERS_SHOWN; i++) {
         char name[ML_REPORT_NAME_BYTES];
         bool has_room = true;
 
+        if (i < script && callers.shown > 0) {
+            continue; /* what an interpreter does is less than who has it done */
+        }
         if (!lines[i].name && ml_attribution_is_common_name(lines[i].module) && i + 1 < count) {
             continue; /* functions of common libraries only pass memory on */
         }

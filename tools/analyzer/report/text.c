@@ -435,5 +435,6 @@ void ml_report_text(
         ml_report_pins(&page);
     }
     ml_report_nameless(&page);
+    ml_report_script_hints(&page);
     put_more(&page);
 }
