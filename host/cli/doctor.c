@@ -162,6 +162,7 @@ static void check_program(
     if (kind == ML_IMAGE_PRELOADABLE) {
         if (try_program(findings, argv)) {
             ml_doctor_allocator(findings, executable_fd, executable, allocators);
+            ml_doctor_scripts(findings, executable, argv);
         }
     } else if (kind == ML_IMAGE_GONE) {
         ml_doctor_find(
@@ -411,6 +412,7 @@ int ml_command_doctor(char *const *words) {
     }
     if (arguments.pid != 0) {
         check_process(&findings, &never, arguments.pid, arguments.allocators);
+        ml_doctor_scripts_of(&findings, arguments.pid);
     } else if (arguments.program[0] != NULL) {
         check_program(&findings, &never, arguments.program, arguments.allocators);
     }

@@ -47,6 +47,13 @@ void ml_doctor_allocator(
 /* The same of a process that runs. */
 void ml_doctor_allocator_of(struct ml_findings *findings, uint32_t pid, const char *allocators);
 
+/* Whether functions of the program's scripts have names, by its executable and its arguments, NULL
+ * behind them; of a process that runs, by what it has told. */
+void ml_doctor_scripts(
+    struct ml_findings *findings, const char *executable, char *const *arguments
+);
+void ml_doctor_scripts_of(struct ml_findings *findings, uint32_t pid);
+
 /* The machine's never list; empty if there is none. Owner: the caller's. */
 struct ml_never_list ml_doctor_never(struct ml_findings *findings);
 
