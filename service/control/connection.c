@@ -130,9 +130,28 @@ static void guard(struct ml_connection *connection) {
     }
 }
 
+static void
+on_heard(void *context, enum ml_status status, const struct memlog_service_hear_reply *reply) {
+    struct ml_connection *connection = context;
+    if (status == ML_OK && connection->session != NULL) {
+        ml_session_heard(connection->session, reply->id, reply->ticks);
+    }
+}
+
+/* Which children there are. An error means that the host is gone or will be. */
+static void ask_for_children(struct ml_connection *connection) {
+    struct memlog_service_hear_request request;
+    while (ml_session_ask(connection->session, &request.id)) {
+        abort_on_bug(memlog_service_hear(
+            ml_channel_port(connection->channel), &request, on_heard, connection
+        ));
+    }
+}
+
 static void on_round(void *context, uint64_t known_ticks) {
     struct ml_connection *connection = context;
     guard(connection);
+    ask_for_children(connection);
     ml_session_note_time(connection->session, ml_clock_monotonic_ns(), false);
     ml_requests_serve(connection->requests, connection->readers, known_ticks);
     if (!ml_requests_waiting(connection->requests)) {

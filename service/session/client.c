@@ -156,7 +156,8 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->told = ML_GUARD_NOTHING;
     client->over_quota = false;
     client->sampling = (struct ml_sampling_log){.longest_bytes = client->setup.sampling_bytes};
-    client->expected_count = 0;
+    client->fork_wait.count = 0;
+    client->tree_ticks = 0;
     client->known_ticks = 0;
     client->followed_ticks = 0;
     client->cut_ticks = 0;

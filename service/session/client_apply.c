@@ -1,8 +1,6 @@
 #include "service/session/guard.h"
 #include "service/session/internal.h"
 
-#include <string.h>
-
 #include "service/heap/tracker_fast_path.h"
 
 /* Events that are applied together: the memory that they need is prefetched for all of them
@@ -390,30 +388,7 @@ void ml_client_expect(struct ml_client *client, uint64_t serial, uint64_t time) 
             return; /* the child was faster than its parent's record */
         }
     }
-    if (client->expected_count == ML_SESSION_EXPECTED_MAX) {
-        client->expected_count--;
-        memmove(
-            &client->expected[0],
-            &client->expected[1],
-            client->expected_count * sizeof(client->expected[0])
-        );
-    }
-    client->expected[client->expected_count].serial = serial;
-    client->expected[client->expected_count++].time = time;
-}
-
-void ml_client_expected(struct ml_client *client, uint64_t serial) {
-    for (uint32_t i = 0; i < client->expected_count; i++) {
-        if (serial == 0 || client->expected[i].serial == serial) {
-            client->expected_count--;
-            memmove(
-                &client->expected[i],
-                &client->expected[i + 1],
-                (client->expected_count - i) * sizeof(client->expected[0])
-            );
-            return;
-        }
-    }
+    ml_fork_wait_add(&client->fork_wait, serial, time);
 }
 
 /* Whether events of it are missing. Its sums at a fork may then differ from what the child began

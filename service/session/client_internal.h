@@ -6,6 +6,7 @@
 #include "service/heap/stack_store.h"
 #include "service/heap/tracker.h"
 #include "service/history/fork_log.h"
+#include "service/history/fork_wait.h"
 #include "service/limits/budget.h"
 #include "service/memory/mappings.h"
 #include "service/session/client.h"
@@ -30,8 +31,6 @@ enum ml_client_phase {
 
 /* Sums of weights of queued events. A client chooses them, so they need the width. */
 __extension__ typedef unsigned __int128 ml_wide_sum;
-
-enum { ML_SESSION_EXPECTED_MAX = 64 };
 
 /* A file with names of generated code, as the host handed it over. */
 struct ml_code_handed {
@@ -92,12 +91,8 @@ struct ml_client {
     struct ml_stream_reader stream;
     struct ml_staging_reader staging;
     struct ml_fork_log forks;
-    /* Forks whose children may stream soon: the tree waits for them, see ml_session_patience.
-     * Beyond this number the oldest are not waited for. */
-    struct {
-        uint64_t serial, time;
-    } expected[ML_SESSION_EXPECTED_MAX];
-    uint32_t expected_count;
+    struct ml_fork_wait fork_wait; /* the tree waits for its children */
+    uint64_t tree_ticks;           /* so far the tree had come when it was added */
 
     uint64_t known_ticks;       /* of this advance, while it runs */
     uint64_t followed_ticks;    /* of the first advance that saw it; 0: none yet */
@@ -122,10 +117,8 @@ struct ml_client {
     uint64_t profile_ns;                 /* CLOCK_MONOTONIC: the beginning of its recording */
 };
 
-/* _expect: a fork is about to happen. _expected: its child has come, by fork with its serial, or by
- * an exec at once. Serial 0: the oldest that is expected. */
+/* A fork of it is about to happen. */
 void ml_client_expect(struct ml_client *client, uint64_t serial, uint64_t time);
-void ml_client_expected(struct ml_client *client, uint64_t serial);
 
 /* A client without events; NULL when there is no memory. */
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup);

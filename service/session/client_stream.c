@@ -91,6 +91,9 @@ static enum ml_status take_start(struct ml_client *client, const struct ml_event
     }
     client->start_pid = start->pid;
     client->start_serial = start->fork_serial;
+    if (client->setup.forked && client->setup.from_startup && start->ticks < client->tree_ticks) {
+        atomic_fetch_add_explicit(&client->session->late_children, 1, memory_order_relaxed);
+    }
     ml_sampling_log_begin(&client->sampling, start->ticks, start->sampling_bytes);
     return ML_OK;
 }

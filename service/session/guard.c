@@ -1,6 +1,7 @@
 #include "service/session/guard.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -209,9 +210,22 @@ static uint32_t over_quota_count(const struct ml_session *session) {
     return count;
 }
 
+/* Add a part to the line. */
+static void __attribute__((format(printf, 3, 4)))
+say(char *text, uint32_t text_bytes, const char *format, ...) {
+    const size_t said_bytes = strlen(text);
+    va_list values;
+    va_start(values, format);
+    (void)snprintf(text + said_bytes, text_bytes - said_bytes, "%s", said_bytes > 0 ? "; " : "");
+    const size_t before_bytes = strlen(text);
+    (void)vsnprintf(text + before_bytes, text_bytes - before_bytes, format, values);
+    va_end(values);
+}
+
 void ml_session_guard_text(const struct ml_session *session, char *text, uint32_t text_bytes) {
     const struct ml_guard *guard = &session->guard;
     const uint32_t over_quota = over_quota_count(session);
+    const uint32_t late = atomic_load_explicit(&session->late_children, memory_order_relaxed);
     char limit[LIMIT_BYTES] = "";
     text[0] = 0;
     if (session->budget.max_bytes != UINT64_MAX) {
@@ -219,23 +233,21 @@ void ml_session_guard_text(const struct ml_session *session, char *text, uint32_
         )snprintf(limit, sizeof(limit), " of %" PRIu64 " MiB", session->budget.max_bytes >> 20);
     }
     if (guard->coarser_count + guard->dropped_count > 0) {
-        (void)snprintf(
-            text,
+        say(text,
             text_bytes,
             "its memory%s ran short; processes sampled: %" PRIu32 ", kept as totals: %" PRIu32,
             limit,
             guard->coarser_count,
-            guard->dropped_count
-        );
+            guard->dropped_count);
     }
     if (over_quota > 0) {
-        const size_t said_bytes = strlen(text);
-        (void)snprintf(
-            text + said_bytes,
-            text_bytes - said_bytes,
-            "%sprocesses over their quota of memory in it: %" PRIu32,
-            said_bytes > 0 ? "; " : "",
-            over_quota
-        );
+        say(text, text_bytes, "processes over their quota of memory in it: %" PRIu32, over_quota);
+    }
+    if (late > 0) {
+        say(text,
+            text_bytes,
+            "forked processes that it heard of too late to put them in order with the others: "
+            "%" PRIu32 "; the peak of all may be wrong",
+            late);
     }
 }

@@ -47,6 +47,7 @@ struct ml_tree_views {
 
 struct ml_session {
     uint64_t patience_ticks; /* ml_session_patience */
+    uint64_t advanced_ticks; /* of the latest ml_session_advance; known_ticks may be less */
     struct ml_workers *workers;
     uint64_t least_events; /* the smallest slice for which workers are woken */
     bool apart;            /* clients are worked on by several workers, each by itself */
@@ -58,6 +59,7 @@ struct ml_session {
     /* Of the budget: what clients that were lost for want of memory hold until they are freed.
      * Relaxed: a sum. */
     _Atomic uint64_t stuck_bytes;
+    _Atomic uint32_t late_children; /* relaxed: added when the tree had passed their first event */
     struct ml_tree tree;
     struct ml_tree_views tree_views;
     struct ml_timestamp start;

@@ -187,8 +187,9 @@ enum ml_status ml_session_add(
     }
     client->parent = setup->parent_id == 0 ? NULL : ml_session_find(session, setup->parent_id);
     if (client->parent != NULL) {
-        ml_client_expected(client->parent, setup->forked ? setup->fork_serial : 0);
+        ml_fork_wait_come(&client->parent->fork_wait, setup->forked ? setup->fork_serial : 0);
     }
+    client->tree_ticks = session->known_ticks;
     link_client(session, client);
     ml_client_inherit(client);
     *out_client = client;
@@ -240,25 +241,15 @@ uint64_t ml_session_known(const struct ml_session *session) {
     return session->known_ticks;
 }
 
-/* How far the tree may go in view of this client's forks. A child records from its first allocation
- * on, and the host announces it a moment later. A child that execs at once, or ends, is never
- * announced, so the tree waits no longer than patience. */
-static uint64_t known_of_forks(struct ml_client *client, uint64_t ticks, uint64_t until) {
-    const uint64_t patience = client->session->patience_ticks;
-    while (client->expected_count > 0 && client->expected[0].time < ticks &&
-           ticks - client->expected[0].time >= patience) {
-        ml_client_expected(client, client->expected[0].serial);
-    }
-    if (client->expected_count > 0 && client->expected[0].time < until) {
-        until = client->expected[0].time;
-    }
-    return until;
+/* Who lags by more than that is left behind. */
+static uint64_t lag_ticks(const struct ml_session *session) {
+    return session->patience_ticks * ML_SESSION_PATIENCES;
 }
 
 /* The moment up to which all clients are known, but for those that are left behind. */
 static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
-    const uint64_t lag_ticks = session->patience_ticks * ML_SESSION_PATIENCES;
-    const uint64_t horizon = lag_ticks > 0 && lag_ticks < ticks ? ticks - lag_ticks : 0;
+    const uint64_t lag = lag_ticks(session);
+    const uint64_t horizon = lag > 0 && lag < ticks ? ticks - lag : 0;
     uint64_t until = ticks;
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
@@ -271,7 +262,7 @@ static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
                 until = client->known_ticks;
             }
         }
-        until = known_of_forks(client, ticks, until);
+        until = ml_fork_wait_until(&client->fork_wait, ticks, lag, until);
     }
     return until;
 }
@@ -287,6 +278,7 @@ static void apply_left_behind(struct ml_session *session, uint64_t until) {
 
 enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
     const uint64_t until = known_of_all(session, ticks);
+    session->advanced_ticks = ticks;
     session->known_ticks = until;
     apply_left_behind(session, until);
     ml_session_apply_ready(session, until);
@@ -315,6 +307,38 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
     return ML_OK;
 }
 
+/* Nobody runs as far as is known, and children may be missing still. */
+static bool waits_for_forks(const struct ml_session *session) {
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        const uint64_t until = ml_fork_wait_until(
+            &client->fork_wait, session->advanced_ticks, lag_ticks(session), UINT64_MAX
+        );
+        if (until != UINT64_MAX) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ml_session_ask(struct ml_session *session, uint32_t *out_id) {
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        if (ml_fork_wait_ask(&client->fork_wait)) {
+            *out_id = client->setup.id;
+            return true;
+        }
+    }
+    return false;
+}
+
+void ml_session_heard(struct ml_session *session, uint32_t id, uint64_t ticks) {
+    struct ml_client *client = ml_session_find(session, id);
+    if (client != NULL) {
+        ml_fork_wait_heard(&client->fork_wait, ticks);
+    }
+}
+
 enum ml_status ml_client_ended(struct ml_client *client, const struct ml_client_end *end) {
     struct ml_session *session = client->session;
     if (client->phase != ML_CLIENT_RUNNING) {
@@ -325,7 +349,7 @@ enum ml_status ml_client_ended(struct ml_client *client, const struct ml_client_
     session->running_count--;
     forget_pid(session, client);
     ml_client_queue_leave(client, end->end.ticks);
-    if (session->running_count == 0) {
+    if (session->running_count == 0 && !waits_for_forks(session)) {
         ml_session_apply_ready(session, UINT64_MAX);
         finish_reached(session, UINT64_MAX);
         inherit_all(session);

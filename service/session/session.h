@@ -96,6 +96,15 @@ ML_NODISCARD enum ml_status ml_session_advance(struct ml_session *session, uint6
  * its `ticks`, or less if a lane was busy. */
 uint64_t ml_session_known(const struct ml_session *session);
 
+/* A forked child may be on its way whose events belong before what the tree goes on to. True: the
+ * host is to be asked for all that came from children of client *out_id, then ml_session_heard is
+ * called; call again. */
+bool ml_session_ask(struct ml_session *session, uint32_t *out_id);
+
+/* The host has added every child of that client that had reported itself before `ticks`. 0: it did
+ * not answer. */
+void ml_session_heard(struct ml_session *session, uint32_t id, uint64_t ticks);
+
 /* Walk the clients: the first for NULL, else the next; NULL after the last. */
 struct ml_client *ml_session_next(struct ml_session *session, struct ml_client *client);
 

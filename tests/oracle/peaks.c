@@ -1,11 +1,19 @@
 /* Two processes that hold most at different times: the tree's peak is neither one's, and not the
- * sum of both. peaks.c phases|handover|bursts|sequence. Every step is in the order that the pipes
- * between them enforce. phases    A up to 32 MiB and down, B up to 24 MiB and down, then both at 20
- * + 18: the tree's peak handover  one holds 1 MiB, frees it and hands on to the other, 1,000 times:
- * 1 MiB is the peak, never 2 bursts    the same, but every fourth time it is taken and freed over
- * and over before it is handed on sequence  one child after another holds 8 MiB and ends without
- * freeing: 8 MiB is the peak, and all of it stays live Each process writes its own truth as "end";
- * the tree's is in the test that reads it. */
+ * sum of both. peaks.c PLAN [waits]. Every step is in the order that the pipes between them
+ * enforce. With "waits" it says "ready", and begins when it has read a line. The plans:
+ *
+ * phases: A up to 32 MiB and down, B up to 24 MiB and down, then both at 20 + 18: the tree's peak.
+ *
+ * handover: one holds 1 MiB, frees it and hands on to the other, 1,000 times: 1 MiB is the peak,
+ * never 2.
+ *
+ * bursts: the same, but every fourth time it is taken and freed over and over before it is handed
+ * on.
+ *
+ * sequence: one child after another holds 8 MiB and ends without freeing: 8 MiB is the peak, and
+ * all of it stays live.
+ *
+ * Each process writes its own truth as "end"; the tree's is in the test that reads it. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -79,6 +87,15 @@ static void join(pid_t child) {
     }
 }
 
+/* A test stops somebody before the rest happens. */
+static void wait_for_go(void) {
+    static const char ready[] = "ready\n";
+    if (write(STDOUT_FILENO, ready, sizeof(ready) - 1) != sizeof(ready) - 1) {
+        ledger_die("cannot say that it is ready");
+    }
+    wait_on(STDIN_FILENO);
+}
+
 /* LEDGER_PATH functions are called from main alone, so that their chains end there. */
 int main(int argc, char *argv[]) {
     const char *plan = argc > 1 ? argv[1] : "phases";
@@ -100,6 +117,9 @@ int main(int argc, char *argv[]) {
         return 0;
     }
 
+    if (argc > 2) {
+        wait_for_go();
+    }
     bool is_a = false;
     pid_t child = fork_child();
     is_a = child != 0;

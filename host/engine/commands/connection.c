@@ -44,15 +44,31 @@ void ml_connection_add(struct ml_engine_connection *connection, bool is_silent) 
     }
 }
 
-void ml_connections_hear(struct ml_engine *engine) {
-    /* More messages than a socket holds: a process that goes on sending must not delay the end. */
+static void hear(struct ml_engine_connection *connection) {
+    /* More messages than a socket holds: a process that goes on sending must delay nobody. */
     enum { TURNS_MAX = 32 };
+    struct ml_channel *channel = connection->channel;
+    for (int i = 0; i < TURNS_MAX && ml_channel_turn(channel); i++) {
+    }
+}
+
+void ml_connection_hear(struct ml_engine *engine, uint32_t member_id) {
+    struct ml_engine_connection *one = NULL;
+    LIST_FOREACH(one, &engine->connections->all, links) {
+        if (one->member_id == member_id && member_id != 0) {
+            hear(one);
+            return; /* it may be gone */
+        }
+    }
+}
+
+void ml_connections_hear(struct ml_engine *engine) {
     struct ml_engine_connection *next = LIST_FIRST(&engine->connections->all);
     while (next != NULL) {
         struct ml_engine_connection *one = next;
         next = LIST_NEXT(one, links);
-        const bool is_clients = one->member_id != 0; /* commands wait for the loop */
-        for (int i = 0; is_clients && i < TURNS_MAX && ml_channel_turn(one->channel); i++) {
+        if (one->member_id != 0) { /* commands wait for the loop */
+            hear(one);
         }
     }
 }

@@ -43,6 +43,10 @@ void ml_connection_heard(struct ml_engine_connection *connection);
 /* Read messages of ended processes that the loop has not read yet. */
 void ml_connections_hear(struct ml_engine *engine);
 
+/* The same of the connection on which that member said Hello, and all that were forked since write.
+ */
+void ml_connection_hear(struct ml_engine *engine, uint32_t member_id);
+
 /* What is heard on the two sockets; the context is a struct ml_engine_connection. */
 extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;
 extern const struct memlog_host_host_handlers ml_engine_command_handlers;

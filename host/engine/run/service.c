@@ -11,6 +11,7 @@
 
 #include "base/descriptor.h"
 #include "base/size.h"
+#include "host/engine/commands/connection.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/members/rate.h"
 #include "host/engine/members/recorder.h"
@@ -282,6 +283,16 @@ on_memory_short(void *context, const struct memlog_service_memory_short_request 
     }
 }
 
+static uint64_t on_hear(void *context, uint32_t id) {
+    struct ml_engine *engine = context;
+    const uint64_t ticks = ml_engine_timestamp(engine).ticks;
+    const struct ml_member *member = ml_members_find(&engine->members, id);
+    if (member != NULL) {
+        ml_connection_hear(engine, member->connection_id);
+    }
+    return ticks;
+}
+
 /* A quarter of what the machine, or the tightest of the control groups that we are in, has: the
  * rest is the programs'. 0: not known. */
 static uint64_t default_memory_bytes(void) {
@@ -320,6 +331,7 @@ static enum ml_status start(struct ml_engine *engine, struct ml_error_message *e
         .on_gone = on_service_gone,
         .on_client_lost = on_client_lost,
         .on_memory_short = on_memory_short,
+        .on_hear = on_hear,
         .context = engine,
     };
     supervisor->ending = (struct ml_ending){.known = false};

@@ -71,8 +71,19 @@ static void on_memory_short(
     link->events.on_memory_short(link->events.context, request);
 }
 
+static void on_hear(
+    void *context, const struct ml_call *call, const struct memlog_service_hear_request *request
+) {
+    struct ml_service_link *link = context;
+    const struct memlog_service_hear_reply reply = {
+        .id = request->id, .ticks = link->events.on_hear(link->events.context, request->id)};
+    if (link->channel != NULL) {
+        ml_service_link_sent(link, memlog_service_hear_answer(call, &reply));
+    }
+}
+
 static const struct memlog_service_host_for_service_handlers handlers = {
-    .client_lost = on_client_lost, .memory_short = on_memory_short};
+    .client_lost = on_client_lost, .memory_short = on_memory_short, .hear = on_hear};
 
 static void on_configured(
     void *context, enum ml_status status, const struct memlog_service_configure_reply *reply

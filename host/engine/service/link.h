@@ -38,6 +38,9 @@ struct ml_service_events {
     /* The service is short of memory: what it asks for, or has done. */
     void (*on_memory_short
     )(void *context, const struct memlog_service_memory_short_request *request);
+    /* Add the children of that member that have reported themselves. The answer is a moment, in
+     * ticks, before which none has that is not added. */
+    uint64_t (*on_hear)(void *context, uint32_t id);
     void *context;
 };
 
