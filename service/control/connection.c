@@ -116,6 +116,15 @@ static void on_lost(void *context, uint32_t id, const char *reason) {
     abort_on_bug(memlog_service_client_lost(ml_channel_port(connection->channel), &lost));
 }
 
+static void on_sampled(
+    void *context, enum ml_status status, const struct memlog_service_memory_short_reply *reply
+) {
+    struct ml_connection *connection = context;
+    if (status == ML_OK && connection->session != NULL) {
+        ml_session_sampled(connection->session, reply->id);
+    }
+}
+
 static void guard(struct ml_connection *connection) {
     struct ml_guard_event event;
     while (ml_session_guard(connection->session, &event)) {
@@ -126,7 +135,10 @@ static void guard(struct ml_connection *connection) {
             .used_bytes = event.used_bytes,
             .max_bytes = event.max_bytes,
             .quota = event.quota};
-        abort_on_bug(memlog_service_memory_short(ml_channel_port(connection->channel), &request));
+        abort_on_bug(memlog_service_memory_short(
+            ml_channel_port(connection->channel), &request, on_sampled, connection
+        ));
+        ml_readers_round_within(connection->readers, 0); /* some pipe is not read from now on */
     }
 }
 

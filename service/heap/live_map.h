@@ -140,6 +140,9 @@ void ml_live_map_close(struct ml_live_map *map);
 /* The bytes that it takes. */
 uint64_t ml_live_map_bytes(const struct ml_live_map *map);
 
+/* The bytes that it takes more when it has so many more blocks that fit slots: to an eighth. */
+uint64_t ml_live_map_more_bytes(const struct ml_live_map *map, size_t blocks);
+
 /* The hash of a key that its hash does not wholly hold. */
 uint64_t ml_live_map_odd_hash(const struct ml_live_map *map, uint64_t key);
 

@@ -13,6 +13,7 @@ enum {
     FULL = 103,
     FULL_OF = 30,
     GROWTH_PART = 4,
+    OVERFLOW_OF = 8, /* an eighth of what lines take: the overflow table's, while it grows */
     PAIR_SLOTS = 2 * ML_LIVE_LINE_SLOTS,
     /* Lines moved for each block reserved: growing is done after as many blocks as an eighth of the
      * lines, and there is room for at least three times as many. */
@@ -166,6 +167,22 @@ static enum ml_status begin_growing(struct ml_live_map *map, size_t lines_count)
     return ML_OK;
 }
 
+/* The next number of lines, where so many blocks are there and more are to come. */
+static size_t next_lines(size_t lines_count, size_t blocks) {
+    const size_t grown = grown_lines(lines_count);
+    const size_t needed = lines_for(blocks);
+    return grown < needed ? needed : grown;
+}
+
+uint64_t ml_live_map_more_bytes(const struct ml_live_map *map, size_t blocks) {
+    size_t lines = map->lines_count;
+    while (full_of(lines) < map->count + blocks) {
+        lines = next_lines(lines, full_of(lines) + 1);
+    }
+    const size_t more = lines > map->lines_capacity ? lines - map->lines_capacity : 0;
+    return more * sizeof(*map->lines) / OVERFLOW_OF * (OVERFLOW_OF + 1);
+}
+
 /* One step, for so many blocks. Until growing is done each reserve comes here. */
 static enum ml_status grow_on(struct ml_live_map *map, size_t count) {
     const size_t lines = count > map->step_lines / STEP_EACH ? count * STEP_EACH : map->step_lines;
@@ -192,9 +209,8 @@ enum ml_status ml_live_map_reserve_more(struct ml_live_map *map, size_t count) {
     }
     while (map->count_max - map->count < count) {
         if (map->change == ML_LIVE_SETTLED) {
-            const size_t grown = grown_lines(map->lines_count);
-            const size_t needed = lines_for(map->count + count);
-            const enum ml_status status = begin_growing(map, grown < needed ? needed : grown);
+            const enum ml_status status =
+                begin_growing(map, next_lines(map->lines_count, map->count + count));
             if (status != ML_OK) {
                 return status;
             }

@@ -47,6 +47,10 @@ void ml_io_scratch_free(struct ml_io_scratch *take_scratch) {
     free(take_scratch);
 }
 
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
 static void close_fd(int *fd) {
     if (*fd >= 0) {
         (void)close(*fd);
@@ -97,6 +101,7 @@ enum ml_status ml_client_io_open(
         ml_client_io_on(io, ML_IO_BROKEN);
         return ML_PEER_HANDLE;
     }
+    ml_client_pipe(client, io->pipe_bytes);
     return ML_OK;
 }
 
@@ -105,15 +110,19 @@ ml_client_io_read_pipe(struct ml_client_io *io, struct ml_io_scratch *scratch, s
     size_t total_bytes = 0;
     /* An ended process can add no more than its pipe still holds. */
     const bool ending = io->state == ML_IO_ENDING;
-    while (io->pipe_fd >= 0 && total_bytes < limit_bytes && !ml_client_stuffed(io->client) &&
-           (ending || !ml_client_full(io->client))) {
-        const ssize_t count = read(io->pipe_fd, scratch->pipe, sizeof(scratch->pipe));
+    bool over = io->pipe_fd < 0;
+    while (!over && total_bytes < limit_bytes && !ml_client_stuffed(io->client) &&
+           !ml_client_full(io->client)) {
+        const size_t part_bytes = smaller(sizeof(scratch->pipe), ml_client_part_bytes(io->client));
+        const ssize_t count = read(io->pipe_fd, scratch->pipe, part_bytes);
         if (count == 0) {
             ml_client_io_on(io, ML_IO_HANGUP);
+            over = true;
             break;
         }
         if (count < 0) {
             if (errno == EAGAIN) {
+                over = true;
                 break;
             }
             if (errno == EINTR) {
@@ -128,10 +137,13 @@ ml_client_io_read_pipe(struct ml_client_io *io, struct ml_io_scratch *scratch, s
             return status;
         }
     }
-    /* Empty, or another process is still writing into it. */
-    const bool over = total_bytes < limit_bytes || total_bytes >= LAST_PIPE_BYTES;
-    if (ending && over && !ml_client_stuffed(io->client)) {
-        ml_client_pipe_over(io->client);
+    if (ending) {
+        io->last_bytes += total_bytes;
+        /* Else it is not empty, and no other process is still writing into it. */
+        io->more = !over && io->last_bytes < LAST_PIPE_BYTES;
+        if (!io->more && !ml_client_stuffed(io->client)) {
+            ml_client_pipe_over(io->client);
+        }
     }
     return ML_OK;
 }

@@ -39,6 +39,8 @@ struct ml_client_io {
     int staging_fd; /* -1 once it is closed */
     uint64_t read_bytes;
     uint64_t pipe_bytes; /* the pipe's capacity at first; its owner may change that */
+    uint64_t last_bytes; /* read in the state ENDING */
+    bool more;           /* then: the client was full before the pipe's end */
 };
 
 /* Scratch memory of one reading thread: nothing in it outlives a call. */

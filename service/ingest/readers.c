@@ -68,6 +68,7 @@ struct ml_readers {
     uint64_t drain_next_ns; /* when ml_readers_drain or _empty reads again */
     double interval_s;
     uint64_t unapplied_bytes; /* read since the last round */
+    bool full;                /* somebody's pipe was not read on */
     bool in_round;
 };
 
@@ -177,7 +178,8 @@ static bool somebody_full(const struct ml_readers *readers) {
     for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
         for (const struct reader *reader = readers->buckets[i]; reader != NULL;
              reader = reader->next) {
-            if (reader->io.state == ML_IO_STREAMING && ml_client_full(reader->io.client)) {
+            const bool read_on = reader->io.state == ML_IO_STREAMING || reader->io.more;
+            if (read_on && ml_client_full(reader->io.client)) {
                 return true;
             }
         }
@@ -197,9 +199,11 @@ static bool read_ready(struct ml_readers *readers) {
     readers->more = count == TURN_PIPES;
     for (uint32_t i = 0; i < readers->batch_count; i++) {
         struct reader *reader = readers->batch[i];
-        const bool more = reader->bytes >= SHARE_BYTES;
+        const bool full = ml_client_full(reader->io.client);
+        const bool more = reader->bytes >= SHARE_BYTES || full;
         readers->more = readers->more || more;
         readers->unapplied_bytes += reader->bytes;
+        readers->full = readers->full || full;
         ml_poll_policy_read(&readers->poll_policy, &reader->poll_policy, reader->bytes, more);
         if (reader->status != ML_OK) {
             lose(reader, reader->status);
@@ -226,7 +230,8 @@ static void await_pipes(struct ml_readers *readers) {
 }
 
 static bool much_unapplied(const struct ml_readers *readers) {
-    return readers->unapplied_bytes >= ROUND_BYTES + (uint64_t)readers->count * ROUND_BYTES_EACH;
+    return readers->full ||
+           readers->unapplied_bytes >= ROUND_BYTES + (uint64_t)readers->count * ROUND_BYTES_EACH;
 }
 
 static void look(struct ml_readers *readers) {
@@ -388,7 +393,7 @@ static bool read_all(struct ml_readers *readers) {
             if (ending) {
                 ml_client_io_on(&reader->io, ML_IO_END);
             }
-        } else if (reader->io.state == ML_IO_ENDING) {
+        } else if (reader->io.state == ML_IO_ENDING && !reader->io.more) {
             ml_client_io_on(&reader->io, ML_IO_READ);
         }
     }
@@ -454,6 +459,7 @@ void ml_readers_round(struct ml_readers *readers) {
     lose_refused(readers);
     finish_ended(readers);
     readers->unapplied_bytes = 0;
+    readers->full = false;
     schedule(readers, active);
     readers->in_round = false;
     readers->options.on_round(readers->options.context, ml_session_known(readers->options.session));

@@ -55,6 +55,17 @@ static bool take(struct ml_budget *budget, size_t count_bytes) {
     return true;
 }
 
+static uint64_t left_here(const struct ml_budget *budget) {
+    const uint64_t used = atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
+    return used < budget->max_bytes ? budget->max_bytes - used : 0;
+}
+
+uint64_t ml_budget_left(const struct ml_budget *budget) {
+    const uint64_t here = left_here(budget);
+    const uint64_t whole = budget->whole != NULL ? left_here(budget->whole) : UINT64_MAX;
+    return here < whole ? here : whole;
+}
+
 bool ml_budget_count_in(struct ml_budget *budget, size_t count_bytes) {
     return take(budget, count_bytes);
 }

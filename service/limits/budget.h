@@ -73,6 +73,9 @@ void ml_budget_free_table(struct ml_budget *budget, void *take_table, size_t cou
 ML_NODISCARD bool ml_budget_count_in(struct ml_budget *budget, size_t count_bytes);
 void ml_budget_count_out(struct ml_budget *budget, size_t count_bytes);
 
+/* What may still be taken: the lesser of what is left here and in the whole. */
+uint64_t ml_budget_left(const struct ml_budget *budget);
+
 /* Give back; NULL is allowed. */
 void ml_budget_free(struct ml_budget *budget, void *take_block, size_t count_bytes);
 

@@ -154,6 +154,8 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->trouble[0] = 0;
     client->guard_sampling_bytes = 0;
     client->told = ML_GUARD_NOTHING;
+    client->coarser_ticks = 0;
+    client->awaits_sampling = false;
     client->over_quota = false;
     client->sampling = (struct ml_sampling_log){.longest_bytes = client->setup.sampling_bytes};
     client->fork_wait.count = 0;
@@ -297,8 +299,24 @@ enum ml_status ml_client_tail(
     return status;
 }
 
+void ml_client_pipe(struct ml_client *client, uint64_t pipe_bytes) {
+    client->pipe_bytes = pipe_bytes;
+}
+
+uint64_t ml_client_full_events(const struct ml_client *client) {
+    const uint64_t events =
+        ml_budget_left(&client->budget) / ML_SESSION_QUEUE_PART / sizeof(struct ml_timed);
+    return events < ML_SESSION_QUEUE_FULL_EVENTS ? events : ML_SESSION_QUEUE_FULL_EVENTS;
+}
+
+size_t ml_client_part_bytes(const struct ml_client *client) {
+    const size_t bytes = ml_client_full_events(client) * ML_SESSION_EVENT_LEAST_BYTES;
+    return bytes > ML_FRAME_MAX_BYTES ? bytes : ML_FRAME_MAX_BYTES;
+}
+
 bool ml_client_full(const struct ml_client *client) {
-    return client->sequencer.queued > ML_SESSION_QUEUE_FULL_EVENTS;
+    return ml_client_awaits_sampling(client) ||
+           client->sequencer.queued > ml_client_full_events(client);
 }
 
 bool ml_client_settled(const struct ml_client *client) {

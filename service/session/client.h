@@ -23,6 +23,10 @@ enum {
      * its pipe holds it back. The events of one that is fed on all the same are applied as they
      * are. */
     ML_SESSION_QUEUE_FULL_EVENTS = 1 << 20,
+    /* Where little memory is left, no more of them wait than take that part of it. A queue doubles,
+     * so it takes twice as much. */
+    ML_SESSION_QUEUE_PART = 8,
+    ML_SESSION_EVENT_LEAST_BYTES = 2, /* of a stream: op and dtime */
     ML_SESSION_QUEUE_MAX_EVENTS = 1 << 22,
     ML_TROUBLE_MAX_BYTES = 256 /* memlog.service.ClientFigures.trouble */
 };
@@ -88,8 +92,16 @@ ML_NODISCARD enum ml_status ml_client_tail(
     const struct ml_staging_lane *lane_after
 );
 
-/* Whether so many of its events wait that its pipe should not be read. */
+/* How much its pipe holds; 0 until it is told. */
+void ml_client_pipe(struct ml_client *client, uint64_t pipe_bytes);
+
+/* Whether its pipe should not be read: so many of its events wait as memory permits, or the host is
+ * about to have it sampled (guard.h). */
 bool ml_client_full(const struct ml_client *client);
+
+/* How many of its events may wait, and how many bytes may then be fed at once: at least a frame. */
+uint64_t ml_client_full_events(const struct ml_client *client);
+size_t ml_client_part_bytes(const struct ml_client *client);
 
 /* Whether it holds all that it may while it is fed apart or a snapshot is copied, ending or not.
  * Nothing more may be fed then. False at other times. */

@@ -111,6 +111,9 @@ struct ml_client {
     struct ml_fold *fold; /* it stands for several: service/session/fold.h; NULL: for one */
     uint64_t guard_sampling_bytes; /* the interval that the guard asked for; 0: none */
     enum ml_guard_step told;       /* the last step of the guard that the host was told of */
+    uint64_t coarser_ticks;        /* when the guard last asked for an interval; 0: never */
+    bool awaits_sampling;          /* the host has not said yet that it has set that */
+    uint64_t pipe_bytes;           /* what its pipe holds; 0: not known */
     uint64_t unsure_frees;         /* unknown frees of blocks that may not have been recorded */
     uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records, saturating */
     struct ml_timeline_log *timeline;    /* NULL: nothing noted yet, or freed for want of room */

@@ -6,9 +6,16 @@
 #include <string.h>
 
 #include "service/session/internal.h"
+#include "service/session/session.h"
 #include "service/session/top_stacks.h"
 
-enum { LIMIT_BYTES = 40 };
+enum { LIMIT_BYTES = 40, GROWTH_DIVISOR = 4 /* of a live map */ };
+
+/* What all clients use, but those that are lost, of what they may. */
+struct use {
+    uint64_t used_bytes, percent_bytes;
+    struct ml_client *largest; /* NULL: nobody can give up anything */
+};
 
 uint64_t ml_session_quota_bytes(const struct ml_session *session) {
     const uint64_t max_bytes = session->budget.max_bytes;
@@ -23,17 +30,24 @@ static bool can_pay(const struct ml_client *client) {
            !client->tracker.totals_only;
 }
 
-/* The client that holds most of those that can still give up something; NULL: none. */
+static bool holds_more(const struct ml_client *client, const struct ml_client *than) {
+    return than == NULL || client->budget.used_bytes > than->budget.used_bytes;
+}
+
+/* The client that holds most of those that can still give up something. NULL: none, or one that has
+ * ended holds more and gives it back soon. */
 static struct ml_client *largest_of(struct ml_session *session) {
     struct ml_client *largest = NULL;
+    struct ml_client *ended = NULL;
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
-        if (can_pay(client) &&
-            (largest == NULL || client->budget.used_bytes > largest->budget.used_bytes)) {
+        if (client->phase == ML_CLIENT_ENDED && holds_more(client, ended)) {
+            ended = client;
+        } else if (can_pay(client) && holds_more(client, largest)) {
             largest = client;
         }
     }
-    return largest;
+    return largest != NULL && ended != NULL && holds_more(ended, largest) ? NULL : largest;
 }
 
 static bool drop_blocks(struct ml_client *client, const char *trouble) {
@@ -125,11 +139,23 @@ static bool tell_dropped(struct ml_session *session, struct ml_guard_event *out_
     return tell(session, ML_GUARD_DROPPED, client, out_event);
 }
 
+bool ml_client_awaits_sampling(const struct ml_client *client) {
+    const struct ml_session *session = client->session;
+    const uint64_t hold_ticks = session->patience_ticks * ML_GUARD_HOLD_PATIENCES;
+    return client->awaits_sampling && session->advanced_ticks - client->coarser_ticks < hold_ticks;
+}
+
+void ml_session_sampled(struct ml_session *session, uint32_t client_id) {
+    struct ml_client *client = ml_session_find(session, client_id);
+    if (client != NULL) {
+        client->awaits_sampling = false;
+    }
+}
+
 /* Sample a step coarser. False: it is at the coarsest, or the last step has had no effect yet. */
 static bool make_coarser(
     struct ml_session *session, struct ml_client *client, struct ml_guard_event *out_event
 ) {
-    struct ml_guard *guard = &session->guard;
     const uint64_t pause_ticks = session->patience_ticks * ML_SESSION_PATIENCES;
     const uint64_t said = ml_sampling_log_latest(&client->sampling);
     const uint64_t present =
@@ -137,11 +163,13 @@ static bool make_coarser(
     uint64_t next = present * ML_GUARD_SAMPLING_STEP;
     next = next < ML_GUARD_SAMPLING_FIRST_BYTES ? ML_GUARD_SAMPLING_FIRST_BYTES : next;
     if (present >= ML_GUARD_SAMPLING_LAST_BYTES ||
-        (guard->coarser_ticks != 0 && session->known_ticks < guard->coarser_ticks + pause_ticks)) {
+        (client->coarser_ticks != 0 && session->advanced_ticks < client->coarser_ticks + pause_ticks
+        )) {
         return false;
     }
-    guard->coarser_ticks = session->known_ticks;
-    guard->coarser_count += client->told == ML_GUARD_NOTHING;
+    client->coarser_ticks = session->advanced_ticks;
+    client->awaits_sampling = true;
+    session->guard.coarser_count += client->told == ML_GUARD_NOTHING;
     client->guard_sampling_bytes =
         next < ML_GUARD_SAMPLING_LAST_BYTES ? next : ML_GUARD_SAMPLING_LAST_BYTES;
     return tell(session, ML_GUARD_COARSER, client, out_event);
@@ -168,6 +196,52 @@ static void free_returned(struct ml_session *session) {
     }
 }
 
+/* Blocks that a client may have sent before the guard looks again: those that may wait, and what is
+ * read at once before they are counted. */
+static uint64_t blocks_a_look(const struct ml_client *client) {
+    const uint64_t events = ml_client_full_events(client);
+    return events + ml_client_part_bytes(client) / ML_GUARD_ALLOC_LEAST_BYTES;
+}
+
+/* Blocks that it may send before it samples: what its pipe and its staging hold. */
+static uint64_t blocks_under_way(const struct ml_client *client) {
+    const struct ml_staging_reader *staging = &client->staging;
+    const uint64_t staging_bytes =
+        (uint64_t)staging->lanes_count * staging->slots * ML_FRAME_MAX_BYTES;
+    return (client->pipe_bytes + staging_bytes) / ML_GUARD_ALLOC_LEAST_BYTES;
+}
+
+/* What is used, with what the client takes for so many more blocks. */
+static uint64_t with_blocks(uint64_t used_bytes, const struct ml_client *client, uint64_t blocks) {
+    return used_bytes + ml_live_map_more_bytes(&client->tracker.live, blocks);
+}
+
+/* Take the next step of the largest client. */
+static bool
+make_pay(struct ml_session *session, const struct use *use, struct ml_guard_event *out_event) {
+    struct ml_client *client = use->largest;
+    const uint64_t look_blocks = blocks_a_look(client);
+    /* What comes before the question, before the first look behind it, and what a look then needs.
+     */
+    const uint64_t before_blocks = blocks_under_way(client) + 2 * look_blocks;
+    const bool is_asked = client->told != ML_GUARD_NOTHING;
+    if (use->used_bytes < use->percent_bytes * ML_GUARD_COARSER_FROM_PERCENT ||
+        with_blocks(use->used_bytes, client, before_blocks) <
+            use->percent_bytes * ML_GUARD_COARSER_PERCENT) {
+        return false;
+    }
+    if (return_views(session)) {
+        return ml_session_guard(session, out_event); /* that may have been enough */
+    }
+    if (is_asked && !ml_client_awaits_sampling(client) &&
+        with_blocks(use->used_bytes, client, look_blocks) >=
+            use->percent_bytes * ML_GUARD_DROP_PERCENT &&
+        drop_blocks(client, ML_GUARD_DROPPED_TROUBLE)) {
+        return tell_dropped(session, out_event);
+    }
+    return make_coarser(session, client, out_event);
+}
+
 bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_event) {
     free_returned(session);
     if (tell_dropped(session, out_event)) {
@@ -176,30 +250,20 @@ bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_eve
     /* Memory that lost clients keep is neither room for the others nor their use. */
     const uint64_t bound_bytes = smaller(session->budget.used_bytes, session->budget.max_bytes);
     const uint64_t stuck_bytes = smaller(session->stuck_bytes, bound_bytes);
-    const uint64_t max_bytes = session->budget.max_bytes - stuck_bytes;
-    const uint64_t used_bytes = session->budget.used_bytes - stuck_bytes;
+    const struct use use = {
+        .used_bytes = session->budget.used_bytes - stuck_bytes,
+        .percent_bytes = (session->budget.max_bytes - stuck_bytes) / 100 + 1,
+        .largest = largest_of(session)};
     if (session->budget.max_bytes == UINT64_MAX ||
-        used_bytes < max_bytes / ML_GUARD_GROWTH_DIVISOR) {
+        use.used_bytes < use.percent_bytes * ML_GUARD_QUIET_PERCENT) {
         session->guard.fold_all = false;
         return false;
     }
-    struct ml_client *client = largest_of(session);
-    const uint64_t map_bytes = client != NULL ? ml_live_map_bytes(&client->tracker.live) : 0;
-    const uint64_t needed_bytes = used_bytes + map_bytes + map_bytes / ML_GUARD_GROWTH_DIVISOR;
-    const uint64_t percent_bytes = max_bytes / 100 + 1;
-    session->guard.fold_all = needed_bytes >= percent_bytes * ML_GUARD_FOLD_PERCENT;
-    if (client == NULL) {
-        return false;
-    }
-    if (needed_bytes >= percent_bytes * ML_GUARD_COARSER_PERCENT && return_views(session)) {
-        return ml_session_guard(session, out_event); /* that may have been enough */
-    }
-    if (needed_bytes >= percent_bytes * ML_GUARD_DROP_PERCENT &&
-        drop_blocks(client, ML_GUARD_DROPPED_TROUBLE)) {
-        return tell_dropped(session, out_event);
-    }
-    return needed_bytes >= percent_bytes * ML_GUARD_COARSER_PERCENT &&
-           make_coarser(session, client, out_event);
+    const struct ml_live_map *map = use.largest != NULL ? &use.largest->tracker.live : NULL;
+    const uint64_t growth_bytes = map != NULL ? ml_live_map_bytes(map) / GROWTH_DIVISOR : 0;
+    session->guard.fold_all =
+        use.used_bytes + growth_bytes >= use.percent_bytes * ML_GUARD_FOLD_PERCENT;
+    return use.largest != NULL && make_pay(session, &use, out_event);
 }
 
 static uint32_t over_quota_count(const struct ml_session *session) {

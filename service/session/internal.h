@@ -33,7 +33,6 @@ struct ml_notes {
 /* The guard's state. */
 struct ml_guard {
     bool fold_all;
-    uint64_t coarser_ticks; /* when it last asked for it */
     uint32_t coarser_count; /* clients that were asked, ... */
     uint32_t dropped_count; /* ... and that lost their live blocks to it */
 };

@@ -13,6 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
+import termios
 import time
 import unittest
 
@@ -31,6 +32,8 @@ BESIDE = 2000
 # Many live blocks from one stack: what is live is what they take in the service.
 MALLOCS = "import ctypes; malloc = ctypes.CDLL(None).malloc\nfor _ in range(%d): malloc(32)"
 PIPE_BOUND_S = 1
+FULL_PIPE_BYTES = 900_000  # of 1 MiB: each page of it has one frame
+SAMPLED_S = 3  # three steps of the guard
 SLACK_S = 60  # of a loaded machine; who waits at every chunk takes many minutes
 
 
@@ -41,15 +44,20 @@ def pipe_quota():
     )
 
 
-def pipes_of(process):
-    """Sizes of the pipes that a process has open, each once, but those to us."""
+def unread_in(process):
+    """Bytes that wait in the pipes that a process has open, each once, but those to us."""
+    return pipes_of(process, lambda fd: int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder))
+
+
+def pipes_of(process, ask=lambda fd: fcntl.fcntl(fd, F_GETPIPE_SZ)):
+    """Sizes of the pipes that a process has open, each once, but those to us; or what else `ask` says of one."""
     pid = process.pid
     sizes = {}
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/{pid}/fd/{name}").startswith("pipe:"):
                 fd = os.open(f"/proc/{pid}/fd/{name}", os.O_RDONLY | os.O_NONBLOCK)
-                sizes[os.fstat(fd).st_ino] = fcntl.fcntl(fd, F_GETPIPE_SZ)
+                sizes[os.fstat(fd).st_ino] = ask(fd)
                 os.close(fd)
     for ours in (process.stdin, process.stdout):
         sizes.pop(os.fstat(ours.fileno()).st_ino, None)
@@ -183,27 +191,49 @@ class Guard(Pressure):
         process.memlog_log.seek(0)
         return process.memlog_log.read().decode().count(words)
 
-    def test_the_largest_process_is_sampled_before_anything_is_lost(self):
-        process = self.overload(2, 60_000, keep=1 << 20, options=("--no-page", "--service-memory=32M"))
+    def until_sampled(self, process, meanwhile=lambda: None):
+        """Let it fill the service's memory until ps says that it is sampled; nothing is given up before that, nor soon behind it."""
         self.go(process)
 
-        def row():
-            answer = subprocess.run(
-                [str(harness.MEMLOG), "ps", "--json"], capture_output=True, text=True, env=self.environment(), check=True
-            )
-            # What it holds may grow out of the limit even so, at times between two looks: stderr alone keeps what came first.
-            said = ("memlog-service ran short of memory", "memlog-service ran out of memory")
-            return next((one for one in json.loads(answer.stdout)["processes"] if any(words in one["note"] for words in said)), None)
+        def note():
+            meanwhile()
+            return next((one["note"] for one in self.rows() if one["name"] == "overload" and one["note"]), None)
 
-        self.wait_for("what ps says of it", row)
-        self.wait_for("what stderr says of it", lambda: self.said(process, "is sampled from now on"))
+        self.assertRegex(self.wait_for("what ps says of it", note), r"^sampled, one allocation in .*: memlog-service ran short of memory$")
+        self.assertEqual(self.said(process, "is sampled from now on"), 1)
+        end = time.monotonic() + SAMPLED_S
+        while time.monotonic() < end:
+            meanwhile()
+            self.assertRegex(note(), r"^sampled, ")
+            time.sleep(0.05)
+        self.assertEqual(self.said(process, "totals alone"), 0)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
+    def test_the_largest_process_is_sampled_before_anything_is_lost(self):
+        self.until_sampled(self.overload(2, 600_000, keep=1 << 20, options=("--no-page", "--service-memory=32M")))
+
+    def test_a_service_that_finds_a_full_pipe_each_time_samples_first_too(self):
+        process = self.overload(2, 600_000, keep=1 << 20, options=("--no-page", "--service-memory=32M"))
+        service = harness.service_of(process.pid)
+
+        def hold_up():
+            os.kill(service, signal.SIGSTOP)
+            time.sleep(0.3)
+            os.kill(service, signal.SIGCONT)
+            time.sleep(0.05)
+
+        self.until_sampled(process, hold_up)
+
     def test_less_than_its_live_blocks_take_leaves_the_totals(self):
-        # Its own quota is beside the point here.
+        # Its own quota is beside the point here. What a full pipe holds is more than that memory, and all of it was recorded before
+        # anybody could ask for less.
         process = self.overload(2, 2000, keep=1 << 20, options=("--no-page", "--service-memory=2M", "--client-memory=1G"))
+        service = harness.service_of(process.pid)
+        os.kill(service, signal.SIGSTOP)
         self.go(process)
+        self.wait_for("a full pipe", lambda: max(unread_in(process), default=0) > FULL_PIPE_BYTES)
+        os.kill(service, signal.SIGCONT)
         self.assertRegex(process.stdout.readline().decode(), r"done \d+ ok\n")
         self.assertEqual(process.wait(timeout=harness.TIMEOUT), CODE)
         report = self.exit_report(harness.Run(CODE, b"", "", process.memlog_folder))
@@ -360,10 +390,12 @@ class Quota(Pressure):
 
     MANY = 200
 
-    # Half of the children are forked and go on, half make an exec; all of them until standard input ends.
+    # Half of the children are forked and go on, half make an exec; all of them until standard input ends. One after the other: a program
+    # that starts waits two seconds for its host and no longer, and a host beside others may have less than half a processor.
     FAMILY = """
-import os, sys
+import os, sys, time
 for index in range(int(sys.argv[1])):
+    time.sleep(0.02)
     if os.fork() == 0:
         if index % 2:
             os.execv("/bin/sh", ["sh", "-c", "read line"])
@@ -394,7 +426,12 @@ print(fcntl.fcntl(ends[1], 1032), os.write(ends[1], bytes(65536)))
     def test_with_two_hundred_processes_a_strangers_pipe_is_whole(self):
         process = self.start(PYTHON, "-c", self.FAMILY, str(self.MANY), user=USER)
         self.assertEqual(process.stdout.readline(), b"up\n")
-        pipes = self.wait_for("everybody's pipe", lambda: (lambda all: len(all) > self.MANY and all)(pipes_of(process)))
+        pipes = self.wait_for(
+            "everybody's pipe", lambda: (lambda all: len(all) > self.MANY and all)(pipes_of(process)),
+            seen=lambda: f"but {len(pipes_of(process))}: " + subprocess.run(
+                [str(harness.MEMLOG), "ps"], capture_output=True, env=self.environment(), user=USER, group=USER, extra_groups=[], check=False,
+            ).stdout.decode(),
+        )
         soft, _ = pipe_quota()
         self.assertLessEqual(sum(pipes), soft * PAGE // 2)
         self.assertIn(1 << 20, pipes, "the first ones are large")

@@ -66,9 +66,12 @@ static void on_memory_short(
     const struct ml_call *call,
     const struct memlog_service_memory_short_request *request
 ) {
-    (void)call;
     struct ml_service_link *link = context;
+    const struct memlog_service_memory_short_reply reply = {.id = request->id};
     link->events.on_memory_short(link->events.context, request);
+    if (link->channel != NULL) {
+        ml_service_link_sent(link, memlog_service_memory_short_answer(call, &reply));
+    }
 }
 
 static void on_hear(

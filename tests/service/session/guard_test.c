@@ -80,12 +80,9 @@ static void allocate(uint32_t at, uint32_t count) {
     }
 }
 
-/* Set a limit of which so much is taken, with the largest client's next growth. */
+/* Set a limit of which so much is taken. */
 static void limit_at(uint64_t percent) {
-    const struct ml_session_memory memory = ml_session_memory(session);
-    const uint64_t needed_bytes =
-        memory.used_bytes + memory.blocks_bytes + memory.blocks_bytes / ML_GUARD_GROWTH_DIVISOR;
-    ml_session_limit(session, needed_bytes * 100 / percent);
+    ml_session_limit(session, ml_session_memory(session).used_bytes * 100 / percent);
 }
 
 /* The guard's next event; false: there is none. */
@@ -185,14 +182,120 @@ START_TEST(the_largest_is_sampled_first_and_step_by_step) {
 }
 END_TEST
 
+/* The host may hang. */
+START_TEST(an_answer_is_not_waited_for_for_ever) {
+    struct ml_guard_event event;
+    allocate(0, 200000);
+    advance();
+    advance(); /* its queue is given back */
+    limit_at(98);
+    ck_assert(!ml_client_full(clients[0]));
+    ck_assert(hear(&event));
+    ck_assert(ml_client_full(clients[0])); /* and its pipe is not read meanwhile */
+    ck_assert(!hear(&event));
+    now_ticks += (uint64_t)PATIENCE * ML_GUARD_HOLD_PATIENCES;
+    advance();
+    ck_assert(!ml_client_full(clients[0]));
+    ck_assert(hear(&event));
+    ck_assert_int_eq(event.step, ML_GUARD_DROPPED);
+}
+END_TEST
+
+enum { PIPE_BYTES = MIB, LEAST_BYTES = 4 };
+
+/* The most that a pipe holds, between the question and the answer. */
+static void send_a_pipe(uint32_t at) {
+    for (uint64_t left = PIPE_BYTES / LEAST_BYTES; left > 0;) {
+        const uint64_t part = ml_client_full_events(clients[at]);
+        allocate(at, (uint32_t)(part < left ? part : left));
+        left -= part < left ? part : left;
+        advance();
+    }
+}
+
+/* A client that only allocates, each time as much as is fed before the next look, comes to be
+ * sampled before anything is lost, and what its pipe holds then still fits. */
+START_TEST(what_is_under_way_when_it_is_asked_still_fits) {
+    for (uint64_t limit_mib = 24; limit_mib <= 128; limit_mib += 8) {
+        struct ml_guard_event event;
+        tear_down();
+        set_up_with(limit_mib * MIB, 0);
+        ml_client_pipe(clients[0], PIPE_BYTES);
+        while (!hear(&event)) {
+            ck_assert_uint_lt(blocks[0], limit_mib * MIB / 16);
+            allocate(0, (uint32_t)ml_client_full_events(clients[0]));
+            advance();
+        }
+        ck_assert_int_eq(event.step, ML_GUARD_COARSER);
+        const uint64_t used_bytes = ml_session_memory(session).used_bytes;
+        ck_assert_uint_ge(used_bytes, limit_mib * MIB / 100 * ML_GUARD_COARSER_FROM_PERCENT);
+        ml_session_sampled(session, 1);
+        send_a_pipe(0);
+        while (hear(&event)) { /* by its ticks the second is over */
+            ck_assert_int_eq(event.step, ML_GUARD_COARSER);
+            ml_session_sampled(session, 1);
+        }
+        ck_assert_uint_eq(ml_client_figures(clients[0]).totals.live_blocks, blocks[0]);
+        ck_assert(ml_client_figures(clients[0]).complete);
+    }
+}
+END_TEST
+
+/* However late the service is: no more waits in its queues than a part of what is left. */
+START_TEST(a_client_is_full_by_what_memory_is_left) {
+    tear_down();
+    set_up_with(8 * MIB, 0);
+    const uint64_t most = ml_client_full_events(clients[0]);
+    ck_assert_uint_gt(most, 10000);
+    ck_assert_uint_lt(most, 8 * MIB / ML_SESSION_QUEUE_PART / 24);
+    ck_assert_uint_eq(ml_client_part_bytes(clients[0]), most * ML_SESSION_EVENT_LEAST_BYTES);
+    allocate(1, 100000); /* what others take is left to nobody */
+    advance();
+    ck_assert_uint_lt(ml_client_full_events(clients[0]), most * 3 / 4);
+    ml_session_limit(session, 1);
+    ck_assert_uint_eq(ml_client_full_events(clients[0]), 0);
+    ck_assert(!ml_client_full(clients[0])); /* a frame at a time goes on */
+    ck_assert_uint_eq(ml_client_part_bytes(clients[0]), ML_FRAME_MAX_BYTES);
+    tear_down();
+    set_up_with(0, 0);
+    ck_assert_uint_eq(ml_client_full_events(clients[0]), ML_SESSION_QUEUE_FULL_EVENTS);
+}
+END_TEST
+
+START_TEST(nobody_pays_while_one_that_has_ended_gives_back_more) {
+    struct ml_guard_event event;
+    allocate(0, 200000);
+    allocate(1, 1000);
+    advance();
+    const struct ml_client_end end = {.state = 1, .end = {.ticks = now_ticks + 100}};
+    ck_assert_int_eq(ml_client_ended(clients[0], &end), ML_OK);
+    limit_at(98);
+    ck_assert(!hear(&event));
+    now_ticks += 200;
+    advance();
+    limit_at(98);
+    ck_assert(hear(&event));
+    ck_assert_int_eq(event.step, ML_GUARD_COARSER);
+    ck_assert_uint_eq(event.client, 2);
+}
+END_TEST
+
 START_TEST(then_its_live_blocks_go_and_its_totals_stay_exact) {
     struct ml_guard_event event;
     allocate(0, 200000);
     allocate(1, 1000);
     advance();
+    advance(); /* their queues are given back */
     const struct ml_client_figures before = ml_client_figures(clients[0]);
     const uint64_t blocks_bytes = ml_session_memory(session).blocks_bytes;
     limit_at(98);
+    ck_assert(hear(&event));
+    ck_assert_int_eq(event.step, ML_GUARD_COARSER); /* not even then at once */
+    for (int i = 0; i < 3; i++) {
+        advance();
+        ck_assert(!hear(&event)); /* the host has not said that it has */
+    }
+    ml_session_sampled(session, 1);
     ck_assert(hear(&event));
     ck_assert_int_eq(event.step, ML_GUARD_DROPPED);
     ck_assert_uint_eq(event.client, 1);
@@ -466,6 +569,10 @@ int main(void) {
     tcase_add_test(tcase, of_a_view_without_room_all_but_the_mappings_is_kept);
     tcase_add_test(tcase, a_quota_that_views_fill_is_the_heaps_where_it_needs_it);
     tcase_add_test(tcase, the_largest_is_sampled_first_and_step_by_step);
+    tcase_add_test(tcase, an_answer_is_not_waited_for_for_ever);
+    tcase_add_test(tcase, what_is_under_way_when_it_is_asked_still_fits);
+    tcase_add_test(tcase, a_client_is_full_by_what_memory_is_left);
+    tcase_add_test(tcase, nobody_pays_while_one_that_has_ended_gives_back_more);
     tcase_add_test(tcase, then_its_live_blocks_go_and_its_totals_stay_exact);
     tcase_add_test(tcase, whoever_finds_no_memory_keeps_totals_and_goes_on);
     tcase_add_test(tcase, whoever_is_over_its_quota_of_blocks_pays_alone);
