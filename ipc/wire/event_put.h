@@ -10,7 +10,8 @@
 #include "ipc/wire/event.h"
 #include "ipc/wire/writer.h"
 
-/* The longest of these records: op, time, address, size, node, two weights, each a full varint. */
+/* The longest of these records: op, time, address, size, node, two weights, each a full varint. One
+ * with heap and type is no longer: sizes and weights are below 2^49. */
 enum { ML_EVENT_HOT_MAX_BYTES = 1 + 6 * ML_VARINT_MAX_BYTES };
 
 /* Append the address's difference; returns the flag that goes into op. */
@@ -80,6 +81,23 @@ static inline uint8_t *ml_put_alloc_sampled(
     return ml_put_varint(pos, weight_blocks);
 }
 
+/* ALLOC of a heap of the program's own (1 ..), of a type (0: none). weight_blocks 0: it is not
+ * sampled. */
+static inline uint8_t *ml_put_alloc_typed(
+    uint8_t *op, uint8_t *pos, struct ml_event_state *state, const struct ml_event_block *block
+) {
+    pos = ml_put_alloc_rest(op, pos, state, block->address, block->size_bytes, block->node);
+    *op |= ML_ALLOC_TYPED;
+    pos = ml_put_varint(pos, block->heap);
+    pos = ml_put_varint(pos, block->type);
+    if (block->weight_blocks == 0) {
+        return pos;
+    }
+    *op |= ML_ALLOC_SAMPLED;
+    pos = ml_put_varint(pos, block->weight_bytes);
+    return ml_put_varint(pos, block->weight_blocks);
+}
+
 /* The rest of a FREE or, as `op`, RESIZE, with ML_FREE_SKIPPED and ML_FREE_UNSURE where they hold;
  * heap 0. As above. */
 static inline uint8_t *ml_put_free_rest(
@@ -89,6 +107,20 @@ static inline uint8_t *ml_put_free_rest(
     pos = ml_put_address(pos, state, address, &flags);
     *op_byte = flags;
     return pos;
+}
+
+/* The rest of a FREE of a heap of the program's own (1 ..). As above. */
+static inline uint8_t *ml_put_free_of_heap(
+    uint8_t *op_byte,
+    uint8_t *pos,
+    struct ml_event_state *state,
+    uint64_t address,
+    unsigned op,
+    uint32_t heap
+) {
+    pos = ml_put_free_rest(op_byte, pos, state, address, op);
+    *op_byte |= ML_FREE_HEAP;
+    return ml_put_varint(pos, heap);
 }
 
 /* CANCEL. */

@@ -41,8 +41,10 @@ static void random_event(struct ml_event *event, uint64_t *time) {
         return;
     }
     event->block.address = next() % 2 == 0 ? pick(55) + 1 : (pick(51) + 1) * 16;
+    event->block.heap = next() % 3 == 0 && event->kind != ML_EVENT_RESIZE ? (uint8_t)next() : 0;
     if (event->kind == ML_EVENT_ALLOC) {
         event->block.size_bytes = pick(47);
+        event->block.type = event->block.heap != 0 ? (uint16_t)pick(16) : 0;
         event->block.node = next() % 2 == 0 ? 7 : (uint32_t)pick(23);
         const bool sampled = next() % 4 == 0;
         event->block.marks = sampled ? ML_BLOCK_SAMPLED : 0;
@@ -72,6 +74,17 @@ static uint8_t *put(uint8_t *pos, struct ml_event_state *state, const struct ml_
         return ml_put_cancel(pos, state, event->time);
     default:
         break;
+    }
+    if (event->kind == ML_EVENT_ALLOC && block->heap != 0) {
+        struct ml_event_block typed = *block;
+        typed.weight_blocks = block->marks != 0 ? block->weight_blocks : 0;
+        return ml_put_alloc_typed(pos, ml_put_time(pos + 1, state, event->time), state, &typed);
+    }
+    if (block->heap != 0) {
+        uint8_t *of_heap = ml_put_time(pos + 1, state, event->time);
+        return ml_put_free_of_heap(
+            pos, of_heap, state, block->address, free_op(event), block->heap
+        );
     }
     if (event->kind == ML_EVENT_ALLOC && block->marks != 0) {
         return ml_put_alloc_sampled(
