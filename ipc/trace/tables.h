@@ -14,6 +14,8 @@
     ML_COLUMN(ml_trace_MemlogCells_##name_##_tag, type_, member_, delta_)
 #define ML_TRACE_HOLDING(type_, name_, member_, delta_)                                            \
     ML_COLUMN(ml_trace_MemlogHoldings_##name_##_tag, type_, member_, delta_)
+#define ML_TRACE_HEAP(type_, name_, member_)                                                       \
+    ML_COLUMN(ml_trace_MemlogHeaps_##name_##_tag, type_, member_, false)
 #define ML_TRACE_POINT(type_, name_, member_)                                                      \
     ML_COLUMN(ml_trace_MemlogPoints_##name_##_delta_tag, type_, member_, true)
 
@@ -63,6 +65,22 @@
         ML_TRACE_HOLDING(type_, mapped_bytes, mapped_bytes, false),                                \
         ML_TRACE_HOLDING(type_, private_bytes, private_bytes, false),                              \
         ML_TRACE_HOLDING(type_, shared_bytes, shared_bytes, false),
+
+/* MemlogHeaps, likewise. */
+#define ML_TRACE_HEAP_COLUMNS(type_)                                                               \
+    ML_TRACE_HEAP(type_, id, id), ML_TRACE_HEAP(type_, string, string),                            \
+        ML_TRACE_HEAP(type_, live_bytes, own.live_bytes),                                          \
+        ML_TRACE_HEAP(type_, live_blocks, own.live_blocks),                                        \
+        ML_TRACE_HEAP(type_, peak_bytes, own.peak_bytes),                                          \
+        ML_TRACE_HEAP(type_, peak_blocks, own.peak_blocks),                                        \
+        ML_TRACE_HEAP(type_, total_bytes, own.total_bytes),                                        \
+        ML_TRACE_HEAP(type_, total_blocks, own.total_blocks),                                      \
+        ML_TRACE_HEAP(type_, unknown_frees, unknown_frees),
+
+/* MemlogTypes, likewise. */
+#define ML_TRACE_TYPE_COLUMNS(type_)                                                               \
+    ML_COLUMN(ml_trace_MemlogTypes_id_delta_tag, type_, id, true),                                 \
+        ML_COLUMN(ml_trace_MemlogTypes_string_tag, type_, string, false),
 
 /* MemlogPoints, likewise. */
 #define ML_TRACE_POINT_COLUMNS(type_)                                                              \

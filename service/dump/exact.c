@@ -13,6 +13,8 @@ enum { EXACT_VERSION = 1 };
 
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_snapshot_node)};
 static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_snapshot_cell)};
+static const struct ml_column heap_columns[] = {ML_TRACE_HEAP_COLUMNS(struct ml_snapshot_heap)};
+static const struct ml_column type_columns[] = {ML_TRACE_TYPE_COLUMNS(struct ml_snapshot_type)};
 static const struct ml_column point_columns[] = {ML_TRACE_POINT_COLUMNS(struct ml_snapshot_point)};
 
 struct sealed_body {
@@ -368,6 +370,33 @@ struct ml_dump_rows ml_dump_exact_piece(
     return piece;
 }
 
+static void
+send_heaps_and_types(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
+    const struct ml_dump_rows heaps =
+        ML_DUMP_ROWS(heap_columns, process->heaps, process->heaps_count);
+    const struct ml_dump_rows types =
+        ML_DUMP_ROWS(type_columns, process->types, process->types_count);
+
+    for (size_t at = 0; at < heaps.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct ml_dump_rows piece = ml_dump_exact_piece(packet, &heaps, at);
+        const ml_trace_MemlogTable table = {
+            .process_id = process->id,
+            .heaps = {.funcs.encode = ml_dump_exact_encode_rows, .arg = &piece}};
+        ml_dump_exact_send_message(
+            packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table
+        );
+    }
+    for (size_t at = 0; at < types.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct ml_dump_rows piece = ml_dump_exact_piece(packet, &types, at);
+        const ml_trace_MemlogTable table = {
+            .process_id = process->id,
+            .types = {.funcs.encode = ml_dump_exact_encode_rows, .arg = &piece}};
+        ml_dump_exact_send_message(
+            packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table
+        );
+    }
+}
+
 /* In pieces, each of which begins where the one before ends. */
 static void send_series(
     struct ml_dump_packet *packet, uint32_t process_id, const struct ml_snapshot_series *series
@@ -423,6 +452,7 @@ void ml_dump_exact_tables(
     if (!ml_dump_packet_is_empty(packet)) {
         ml_dump_exact_send_table(packet);
     }
+    send_heaps_and_types(packet, process);
     for (size_t at = 0; at < nodes.count; at += ML_COLUMNS_ROWS_MAX) {
         struct ml_dump_rows piece = ml_dump_exact_piece(packet, &nodes, at);
         const ml_trace_MemlogTable table = {

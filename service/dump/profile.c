@@ -273,6 +273,11 @@ static void put_dump_head(struct profile *profile) {
     if (profile->heap != 0) {
         int count = snprintf(heap_name, sizeof heap_name, "heap %u", (unsigned)profile->heap);
         name = (struct ml_string){.data = heap_name, .count_bytes = (uint32_t)count};
+        for (uint32_t i = 0; i < process->heaps_count; i++) {
+            if (process->heaps[i].id == profile->heap && process->heaps[i].string != 0) {
+                name = process->strings[process->heaps[i].string];
+            }
+        }
     }
     message.heap_name = ml_dump_text(&name);
     ml_dump_packet_append(

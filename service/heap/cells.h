@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "ipc/wire/event.h"
 #include "ipc/wire/ml_status.h"
 #include "service/heap/prefetch.h"
 #include "service/limits/budget.h"
@@ -41,14 +42,25 @@ struct ml_cells {
     uint32_t index_capacity; /* entries, a power of two */
 };
 
+enum { ML_CELL_SIZE_CLASS_SHIFT = 48 };
+
 static inline uint64_t
 ml_cell_key(uint32_t node, unsigned heap, unsigned type, unsigned size_class) {
     return (uint64_t)node | (uint64_t)heap << 24 | (uint64_t)type << 32 |
-           (uint64_t)size_class << 48;
+           (uint64_t)size_class << ML_CELL_SIZE_CLASS_SHIFT;
 }
 
 static inline uint32_t ml_cell_node(uint64_t key) {
     return (uint32_t)key & 0x00ffffffU;
+}
+
+/* 0: malloc's. */
+static inline unsigned ml_cell_heap(uint64_t key) {
+    return (unsigned)(key >> 24) & (ML_HEAPS_MAX - 1);
+}
+
+static inline unsigned ml_cell_type(uint64_t key) {
+    return (unsigned)(key >> 32) & (ML_TYPES_MAX - 1);
 }
 
 /* floor(log2(size)) + 1, 0 for size 0. */

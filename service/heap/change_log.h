@@ -3,7 +3,7 @@
  * client writes it; the session's thread reads it when nobody does.
  *
  * One rule: a log has every change of every cell, in order. It has no sampled blocks, since it does
- * not hold variances.
+ * not hold variances, and none of a heap of the program's own, which is in no sum of the tree.
  *
  * Processes that are applied apart do not know what the others hold at a stamp, so none can tell
  * whether the tree is at a new maximum. Each logs its changes instead. Merged by stamp, the logs

@@ -53,7 +53,8 @@ enum {
 
 /* Of a key: heap; bits that must be 0 for the hash to hold the whole key: addresses below 2^48,
  * multiples of 8. */
-#define ML_LIVE_HEAP_MASK ((uint64_t)0xff << 56)
+#define ML_LIVE_HEAP_SHIFT 56
+#define ML_LIVE_HEAP_MASK ((uint64_t)0xff << ML_LIVE_HEAP_SHIFT)
 #define ML_LIVE_ODD_MASK (((uint64_t)0xff << 48) | 7)
 
 /* Of a slot's rest: the bits that identify the block, unless it is a wide one. */
@@ -127,7 +128,7 @@ struct ml_live_map {
 };
 
 static inline uint64_t ml_live_key(uint64_t address, unsigned heap) {
-    return address | (uint64_t)heap << 56;
+    return address | (uint64_t)heap << ML_LIVE_HEAP_SHIFT;
 }
 
 /* `seed` should be hard to guess for a client. */

@@ -6,7 +6,7 @@ void ml_stack_store_init(struct ml_stack_store *store, struct ml_budget *budget)
     *store = (struct ml_stack_store){.budget = budget};
 }
 
-enum { UNNAMED_ROOM_MIN = 64 };
+enum { UNNAMED_ROOM_MIN = 64, NAMES_ROOM_MIN = 16 };
 
 static size_t module_bytes(const struct ml_stored_module *module) {
     return sizeof(*module) + module->build_id_bytes + module->path_bytes;
@@ -22,6 +22,10 @@ static void free_string(struct ml_stack_store *store, struct ml_stored_string *t
     if (take_string != NULL) {
         ml_budget_free(store->budget, take_string, sizeof(*take_string) + take_string->count_bytes);
     }
+}
+
+static void free_names(struct ml_stack_store *store, const struct ml_stored_names *names) {
+    ml_budget_free(store->budget, names->strings, names->end * sizeof(*names->strings));
 }
 
 void ml_stack_store_fini(struct ml_stack_store *store) {
@@ -42,6 +46,8 @@ void ml_stack_store_fini(struct ml_stack_store *store) {
     ml_budget_free(
         store->budget, store->unnamed, store->unnamed_capacity * sizeof(*store->unnamed)
     );
+    free_names(store, &store->heaps);
+    free_names(store, &store->types);
     ml_budget_free(store->budget, store->found, store->found_end * sizeof(*store->found));
     ml_budget_free(store->budget, store->pages, store->pages_count * sizeof(*store->pages));
     ml_budget_free(store->budget, store->modules, store->modules_end * sizeof(*store->modules));
@@ -160,6 +166,25 @@ define_string(struct ml_stack_store *store, const struct ml_event_name *event) {
     return ML_OK;
 }
 
+static enum ml_status define_name(
+    struct ml_stack_store *store, struct ml_stored_names *names, const struct ml_event_name *event
+) {
+    if (event->id >= names->end) {
+        uint32_t end = names->end != 0 ? names->end * 2 : NAMES_ROOM_MIN;
+        end = event->id < end ? end : event->id + 1;
+        uint32_t *larger = ml_budget_resize(
+            store->budget, names->strings, names->end * sizeof(*larger), end * sizeof(*larger)
+        );
+        if (larger == NULL) {
+            return ML_ENV_MEMORY;
+        }
+        memset(larger + names->end, 0, (end - names->end) * sizeof(*larger));
+        *names = (struct ml_stored_names){.strings = larger, .end = end};
+    }
+    names->strings[event->id] = event->string_id;
+    return ML_OK;
+}
+
 enum ml_status ml_stack_store_define(struct ml_stack_store *store, const struct ml_event *event) {
     switch (event->kind) {
     case ML_EVENT_NODE:
@@ -168,6 +193,10 @@ enum ml_status ml_stack_store_define(struct ml_stack_store *store, const struct 
         return define_module(store, &event->module);
     case ML_EVENT_STRING:
         return define_string(store, &event->name);
+    case ML_EVENT_HEAP:
+        return define_name(store, &store->heaps, &event->name);
+    case ML_EVENT_TYPE:
+        return define_name(store, &store->types, &event->name);
     default:
         return ML_BUG_CONTRACT;
     }

@@ -1,5 +1,5 @@
-/* A process's definitions: stack nodes, modules, strings. Room: service. Context: whoever works on
- * the client.
+/* A process's definitions: stack nodes, modules, strings, names of heaps and types. Room: service.
+ * Context: whoever works on the client.
  *
  * One rule: they hold from the moment they arrive, and the last one of an id wins. A missing one
  * makes nothing else fail: references to an undefined node keep its id, and a snapshot shows a
@@ -51,6 +51,12 @@ struct ml_stored_string {
     uint8_t bytes[];
 };
 
+/* Of heaps or types: the string that is the name of each id; 0: it has none. */
+struct ml_stored_names {
+    uint32_t *strings;
+    uint32_t end; /* one behind the largest id that has room */
+};
+
 struct ml_stack_store {
     struct ml_budget *budget;
     struct ml_stored_node **pages;
@@ -61,6 +67,7 @@ struct ml_stack_store {
     uint32_t modules_end; /* one behind the largest id; slots may be NULL */
     struct ml_stored_string **strings;
     uint32_t strings_end;
+    struct ml_stored_names heaps, types;
     struct ml_stored_unnamed *unnamed;
     uint32_t unnamed_count, unnamed_capacity;
     uint32_t untimed_first, untimed_lane; /* from there on: the next event of the lane is theirs */
@@ -71,7 +78,7 @@ struct ml_stack_store {
 void ml_stack_store_init(struct ml_stack_store *store, struct ml_budget *budget);
 void ml_stack_store_fini(struct ml_stack_store *store);
 
-/* Keep a NODE, MODULE or STRING. Errors: ML_ENV_MEMORY. */
+/* Keep a NODE, MODULE, STRING, HEAP or TYPE. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_stack_store_define(struct ml_stack_store *store, const struct ml_event *event);
 
@@ -102,6 +109,11 @@ ml_stack_store_event(struct ml_stack_store *store, uint32_t lane, uint64_t ticks
     while (store->untimed_first < store->unnamed_count && store->untimed_lane == lane) {
         store->unnamed[store->untimed_first++].ticks = ticks;
     }
+}
+
+/* What the string of a name is; 0: the id has none. */
+static inline uint32_t ml_stored_name(const struct ml_stored_names *names, uint32_t id) {
+    return id < names->end ? names->strings[id] : 0;
 }
 
 /* Give the module of that id, which has no path, this one. Errors: ML_ENV_MEMORY. */

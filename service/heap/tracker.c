@@ -27,11 +27,24 @@ void ml_tracker_init(
 }
 
 void ml_tracker_fini(struct ml_tracker *tracker) {
+    ml_budget_free(tracker->cells.budget, tracker->heaps, ML_HEAPS_MAX * sizeof(*tracker->heaps));
+    tracker->heaps = NULL;
     ml_live_map_fini(&tracker->live);
     ml_reuse_log_fini(&tracker->reused);
     ml_reuse_log_fini(&tracker->early);
     ml_cells_fini(&tracker->cells);
     ml_variances_fini(&tracker->variances);
+}
+
+enum ml_status ml_tracker_reserve_heaps(struct ml_tracker *tracker) {
+    if (tracker->heaps == NULL) {
+        tracker->heaps =
+            ml_budget_new(tracker->cells.budget, ML_HEAPS_MAX * sizeof(*tracker->heaps));
+        for (uint32_t id = 0; tracker->heaps != NULL && id < ML_HEAPS_MAX; id++) {
+            tracker->heaps[id].peak_mark = 1;
+        }
+    }
+    return tracker->heaps != NULL ? ML_OK : ML_ENV_MEMORY;
 }
 
 void ml_tracker_drop_blocks(struct ml_tracker *tracker) {
@@ -72,6 +85,22 @@ static void note_change(
     ml_change_log_add(tracker->log, &change);
 }
 
+/* The sums that a cell's changes go into. */
+static inline struct ml_totals *totals_of(struct ml_tracker *tracker, uint64_t cell_key) {
+    const unsigned heap = ml_cell_heap(cell_key);
+    return heap == 0 ? &tracker->totals : &tracker->heaps[heap].own;
+}
+
+/* A heap of the program's own has grown: its peak is its own. */
+static void note_heap_peak(struct ml_tracker *tracker, unsigned heap) {
+    struct ml_heap_sums *sums = &tracker->heaps[heap];
+    if (sums->own.live_bytes > sums->own.peak_bytes) {
+        sums->own.peak_bytes = sums->own.live_bytes;
+        sums->own.peak_blocks = sums->own.live_blocks;
+        sums->peak_mark = ++tracker->mark;
+    }
+}
+
 static inline void grow(
     struct ml_tracker *tracker,
     uint64_t ticks,
@@ -79,14 +108,19 @@ static inline void grow(
     uint64_t bytes,
     uint64_t blocks
 ) {
+    struct ml_totals *totals = totals_of(tracker, cell->key);
     before_change(tracker, cell);
+    cell->live_bytes += bytes;
+    cell->live_blocks += blocks;
+    totals->live_bytes += bytes;
+    totals->live_blocks += blocks;
+    if (totals != &tracker->totals) {
+        note_heap_peak(tracker, ml_cell_heap(cell->key));
+        return;
+    }
     if (tracker->log != NULL) {
         note_change(tracker, ticks, cell, (int64_t)bytes, (int32_t)blocks);
     }
-    cell->live_bytes += bytes;
-    cell->live_blocks += blocks;
-    tracker->totals.live_bytes += bytes;
-    tracker->totals.live_blocks += blocks;
     if (tracker->in_tree) {
         tracker->tree->live_bytes += bytes;
         tracker->tree->live_blocks += blocks;
@@ -100,14 +134,18 @@ static inline void shrink(
     uint64_t bytes,
     uint64_t blocks
 ) {
+    struct ml_totals *totals = totals_of(tracker, cell->key);
     before_change(tracker, cell);
+    cell->live_bytes -= bytes;
+    cell->live_blocks -= blocks;
+    totals->live_bytes -= bytes;
+    totals->live_blocks -= blocks;
+    if (totals != &tracker->totals) {
+        return;
+    }
     if (tracker->log != NULL) {
         note_change(tracker, ticks, cell, -(int64_t)bytes, -(int32_t)blocks);
     }
-    cell->live_bytes -= bytes;
-    cell->live_blocks -= blocks;
-    tracker->totals.live_bytes -= bytes;
-    tracker->totals.live_blocks -= blocks;
     if (tracker->in_tree) {
         tracker->tree->live_bytes -= bytes;
         tracker->tree->live_blocks -= blocks;
@@ -148,9 +186,9 @@ static inline void note_peaks(struct ml_tracker *tracker, uint64_t ticks) {
 }
 
 /* Whether one more block keeps the live sums in bounds. */
-static bool fits(const struct ml_tracker *tracker, uint64_t bytes, uint64_t blocks) {
-    return bytes <= ML_LIVE_MAX_BYTES - tracker->totals.live_bytes &&
-           blocks <= ML_LIVE_MAX_BYTES - tracker->totals.live_blocks;
+static bool fits(const struct ml_totals *totals, uint64_t bytes, uint64_t blocks) {
+    return bytes <= ML_LIVE_MAX_BYTES - totals->live_bytes &&
+           blocks <= ML_LIVE_MAX_BYTES - totals->live_blocks;
 }
 
 /* The usual case: the block is in its home, or the line beside that. */
@@ -181,6 +219,15 @@ static inline bool take_plain(
     return true;
 }
 
+/* Where the free of an unknown block is counted; NULL: nowhere. */
+static uint64_t *unknown_frees_of(struct ml_tracker *tracker, uint64_t key) {
+    const unsigned heap = (unsigned)(key >> ML_LIVE_HEAP_SHIFT);
+    if (heap == 0) {
+        return &tracker->unknown_frees;
+    }
+    return ml_tracker_reserve_heaps(tracker) == ML_OK ? &tracker->heaps[heap].unknown_frees : NULL;
+}
+
 bool ml_tracker_free(
     struct ml_tracker *tracker,
     uint64_t ticks,
@@ -200,7 +247,10 @@ bool ml_tracker_free(
         if (tracker->totals_only) {
             return false;
         }
-        tracker->unknown_frees++;
+        uint64_t *unknown_frees = unknown_frees_of(tracker, key);
+        if (unknown_frees != NULL) {
+            (*unknown_frees)++;
+        }
         ml_reuse_log_add(&tracker->early, key, ticks);
         return false;
     }
@@ -238,8 +288,11 @@ static void count_undefined(struct ml_tracker *tracker, uint32_t node) {
 static enum ml_status
 make_cell(struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup, uint32_t *out_cell) {
     const uint32_t before = tracker->cells.count;
-    const enum ml_status status =
-        ml_cells_make(&tracker->cells, lookup->cell_key, lookup->cell_hash, out_cell);
+    enum ml_status status =
+        ml_cell_heap(lookup->cell_key) != 0 ? ml_tracker_reserve_heaps(tracker) : ML_OK;
+    if (status == ML_OK) {
+        status = ml_cells_make(&tracker->cells, lookup->cell_key, lookup->cell_hash, out_cell);
+    }
     /* Nodes stay defined: an alloc needs no check unless some cell was made before its node. */
     if (status == ML_OK && tracker->cells.count != before && !tracker->has_undefined) {
         count_undefined(tracker, ml_cell_node(lookup->cell_key));
@@ -260,17 +313,21 @@ cell_of(struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup, uint
 
 static inline void
 count_total(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_t blocks) {
+    struct ml_totals *totals = totals_of(tracker, cell->key);
     ml_add_saturating(&cell->total_bytes, bytes);
     ml_add_saturating(&cell->total_blocks, blocks);
-    ml_add_saturating(&tracker->totals.total_bytes, bytes);
-    ml_add_saturating(&tracker->totals.total_blocks, blocks);
+    ml_add_saturating(&totals->total_bytes, bytes);
+    ml_add_saturating(&totals->total_blocks, blocks);
 }
 
 /* The alloc arrives late, after its own free, which found no block. */
 static bool is_dead(struct ml_tracker *tracker, uint64_t ticks, uint64_t key) {
     bool awaited = false;
     (void)ml_reuse_log_outdates(&tracker->early, key, ticks, &awaited);
-    tracker->unknown_frees -= awaited;
+    uint64_t *unknown_frees = awaited ? unknown_frees_of(tracker, key) : NULL;
+    if (unknown_frees != NULL) {
+        (*unknown_frees)--;
+    }
     return awaited;
 }
 
@@ -318,7 +375,7 @@ enum ml_status ml_tracker_alloc_plain(
         status = ml_live_map_reserve_more(&tracker->live, 1);
         home = ml_live_map_home(&tracker->live, lookup->hash);
     }
-    if (status == ML_OK && !fits(tracker, size_bytes, 1)) {
+    if (status == ML_OK && !fits(totals_of(tracker, lookup->cell_key), size_bytes, 1)) {
         status = ML_PEER_LIMIT;
     }
     if (status != ML_OK) {
@@ -359,7 +416,10 @@ ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tra
     if (status == ML_OK && alloc->sampled) {
         status = ml_variances_reserve(&tracker->variances, index + 1);
     }
-    if (status == ML_OK && !fits(tracker, alloc->weight_bytes, alloc->weight_blocks)) {
+    if (status == ML_OK &&
+        !fits(
+            totals_of(tracker, alloc->lookup.cell_key), alloc->weight_bytes, alloc->weight_blocks
+        )) {
         status = ML_PEER_LIMIT;
     }
     if (status != ML_OK) {
@@ -396,7 +456,8 @@ enum ml_status ml_tracker_restore(
     if (status != ML_OK) {
         return tracker->totals_only ? ML_OK : status;
     }
-    if (!fits(tracker, block->weight_bytes, block->weight_blocks)) {
+    const uint64_t cell_key = tracker->cells.cells[block->cell].key;
+    if (!fits(totals_of(tracker, cell_key), block->weight_bytes, block->weight_blocks)) {
         return ML_PEER_LIMIT;
     }
     put(tracker, ticks, key, ml_live_map_hash(&tracker->live, key), block);
@@ -409,7 +470,8 @@ enum ml_status ml_tracker_restore(
 bool ml_tracker_may_be_fast(struct ml_tracker *tracker, uint32_t events) {
     return tracker->in_tree && !tracker->totals_only && !tracker->has_undefined &&
            tracker->variances.cells == NULL && tracker->cells.count > 0 &&
-           tracker->live.lines_count > 0 && fits(tracker, events * ML_LIVE_INLINE_MAX, events);
+           tracker->live.lines_count > 0 &&
+           fits(&tracker->totals, events * ML_LIVE_INLINE_MAX, events);
 }
 
 void ml_tracker_note_peaks(struct ml_tracker *tracker, uint64_t ticks) {
@@ -447,6 +509,9 @@ void ml_tracker_forget(struct ml_tracker *tracker, uint64_t ticks) {
     struct ml_tree *tree = tracker->tree;
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
         const struct ml_amount share = ml_tracker_tree_share(tracker, &tracker->cells.cells[i]);
+        if (ml_cell_heap(tracker->cells.cells[i].key) != 0) {
+            continue;
+        }
         tree->peak_bytes -= share.bytes;
         tree->peak_blocks -= share.blocks;
     }

@@ -12,7 +12,12 @@
  * sum.
  *
  * Sums are of weights (requested bytes; more when sampled). Totals saturate; a live sum beyond
- * ML_LIVE_MAX_BYTES is ML_PEER_LIMIT. */
+ * ML_LIVE_MAX_BYTES is ML_PEER_LIMIT.
+ *
+ * The sums of the process and the tree are malloc's. What a program reports of a heap of its own
+ * lies in memory that it has from malloc or mmap, and would be counted twice: such a heap has sums
+ * and a peak of its own, at which its cells have their shares. Their shares at the tree's peak are
+ * of that moment all the same. */
 #ifndef MEMLOG_SERVICE_HEAP_TRACKER_H
 #define MEMLOG_SERVICE_HEAP_TRACKER_H
 
@@ -29,6 +34,13 @@
 #include "service/heap/variances.h"
 #include "service/snapshot/snapshot.h"
 
+struct ml_heap_sums {
+    struct ml_totals own;
+    uint64_t peak_mark;     /* of its last maximum */
+    uint64_t unknown_frees; /* the program's: of what it did not report */
+    uint64_t unsure_frees;  /* of these: of what may not have been recorded */
+};
+
 struct ml_tracker {
     struct ml_tree *tree;
     struct ml_change_log *log; /* also logs changes; may be NULL */
@@ -39,13 +51,14 @@ struct ml_tracker {
     struct ml_cells cells;
     struct ml_variances variances;
     struct ml_totals totals;
+    struct ml_heap_sums *heaps; /* [ML_HEAPS_MAX], by id, from 1; NULL: there was no such block */
     uint64_t peak_ticks;
-    uint64_t mark;           /* grows with every maximum, from 1 */
-    uint64_t peak_mark;      /* of the process's last maximum */
-    uint64_t tree_mark;      /* of the tree's, ... */
-    uint64_t tree_epoch;     /* ... which is this tree->epoch */
-    uint64_t sampled_blocks; /* live; of blocks, not of their weights */
-    uint64_t unknown_frees;
+    uint64_t mark;            /* grows with every maximum, from 1 */
+    uint64_t peak_mark;       /* of the process's last maximum */
+    uint64_t tree_mark;       /* of the tree's, ... */
+    uint64_t tree_epoch;      /* ... which is this tree->epoch */
+    uint64_t sampled_blocks;  /* live; of blocks, not of their weights */
+    uint64_t unknown_frees;   /* of malloc's blocks */
     uint64_t missed_frees;    /* allocs at an address that was live: its free was not seen */
     uint64_t undefined_nodes; /* allocs whose node was not defined when they were applied */
     bool has_reused;          /* there was such an alloc */
@@ -95,6 +108,9 @@ void ml_tracker_drop_blocks(struct ml_tracker *tracker);
 /* Drop the live blocks for good: from now on totals grow and each cell's live sums are frozen.
  * Frees are ignored, and not counted as unknown. */
 void ml_tracker_keep_totals(struct ml_tracker *tracker);
+
+/* There are sums of heaps of the program's own. Errors: ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_tracker_reserve_heaps(struct ml_tracker *tracker);
 
 /* Reserve room for so many blocks, so that homes do not change until they are applied. False
  * without memory: then look up each event just before it is applied. */
@@ -155,6 +171,12 @@ bool ml_tracker_free(
     const struct ml_tracker_lookup *lookup,
     struct ml_live_block *out_block
 );
+
+/* Frees of unknown blocks of that heap until now. */
+static inline uint64_t ml_tracker_unknown_frees(const struct ml_tracker *tracker, unsigned heap) {
+    return heap == 0 ? tracker->unknown_frees
+                     : (tracker->heaps != NULL ? tracker->heaps[heap].unknown_frees : 0);
+}
 
 /* A failed realloc: the block that ml_tracker_free took is live as before. Errors: as _alloc. */
 ML_NODISCARD enum ml_status ml_tracker_restore(

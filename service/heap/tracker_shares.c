@@ -7,7 +7,7 @@ static struct ml_amount live_of(const struct ml_cell *cell) {
 
 struct ml_amount
 ml_tracker_peak_share(const struct ml_tracker *tracker, const struct ml_cell *cell) {
-    return cell->mark >= tracker->peak_mark
+    return cell->mark >= ml_tracker_peak_mark(tracker, cell)
                ? (struct ml_amount){cell->peak_bytes, cell->peak_blocks}
                : live_of(cell);
 }
@@ -70,7 +70,8 @@ ml_tracker_peak_variance(const struct ml_tracker *tracker, uint32_t cell_index) 
     if (own == NULL) {
         return (struct ml_variance_pair){0, 0};
     }
-    return tracker->cells.cells[cell_index].mark >= tracker->peak_mark ? own->peak : own->live;
+    const struct ml_cell *cell = &tracker->cells.cells[cell_index];
+    return cell->mark >= ml_tracker_peak_mark(tracker, cell) ? own->peak : own->live;
 }
 
 struct ml_variance_pair
@@ -90,7 +91,7 @@ ml_tracker_tree_variance(const struct ml_tracker *tracker, uint32_t cell_index) 
 static void keep_variances(const struct ml_tracker *tracker, const struct ml_cell *cell) {
     struct ml_cell_variances *own =
         ml_variances_of(&tracker->variances, (uint32_t)(cell - tracker->cells.cells));
-    if (own != NULL && cell->mark < tracker->peak_mark) {
+    if (own != NULL && cell->mark < ml_tracker_peak_mark(tracker, cell)) {
         own->peak = own->live;
     }
     if (own != NULL && cell->mark < tracker->tree_mark) {
@@ -102,7 +103,7 @@ void ml_tracker_keep_shares(const struct ml_tracker *tracker, struct ml_cell *ce
     if (tracker->variances.cells != NULL) {
         keep_variances(tracker, cell);
     }
-    if (cell->mark < tracker->peak_mark) {
+    if (cell->mark < ml_tracker_peak_mark(tracker, cell)) {
         cell->peak_bytes = cell->live_bytes;
         cell->peak_blocks = cell->live_blocks;
     }

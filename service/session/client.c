@@ -165,6 +165,7 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->cut_ticks = 0;
     client->has_late = false;
     client->sampled = false;
+    client->has_heaps = false;
     forget_queued(client);
     client->inherited_known = true; /* nothing: what it had at its fork is not this profile's */
     client->inherited_bytes = 0;

@@ -57,10 +57,12 @@ static bool
 take_block(struct ml_client *client, const struct step *step, struct ml_live_block *out_block) {
     const struct ml_timed *timed = step->timed;
     struct ml_tracker *tracker = &client->tracker;
-    const uint64_t unknown_before = tracker->unknown_frees;
+    const unsigned heap = (unsigned)(timed->key >> ML_LIVE_HEAP_SHIFT);
+    const uint64_t unknown_before = ml_tracker_unknown_frees(tracker, heap);
     const bool there = ml_tracker_free(tracker, timed->time, timed->key, &step->lookup, out_block);
-    if ((timed->size_bytes & ML_BLOCK_UNSURE) != 0 && tracker->unknown_frees > unknown_before) {
-        client->unsure_frees++;
+    if ((timed->size_bytes & ML_BLOCK_UNSURE) != 0 &&
+        ml_tracker_unknown_frees(tracker, heap) > unknown_before) {
+        *(heap == 0 ? &client->unsure_frees : &tracker->heaps[heap].unsure_frees) += 1;
     }
     return there;
 }

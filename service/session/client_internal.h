@@ -100,6 +100,7 @@ struct ml_client {
     uint64_t applied_ticks;     /* everything up to here is applied; an earlier event is late */
     bool has_late;              /* a late event is queued */
     bool sampled;               /* it has sent a sampled block */
+    bool has_heaps;             /* it has reported of a heap of its own */
     uint64_t reaps_queued;      /* REAPED records, which concern other clients */
     uint64_t turns_queued;      /* END and REAPED records, which take clients out of the tree */
     uint64_t first_turn;        /* the least stamp that such a queued event may have */

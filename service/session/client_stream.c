@@ -56,17 +56,20 @@ static enum ml_status
 push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event) {
     const struct ml_event_block *block = &event->block;
     const bool alloc = event->kind == ML_EVENT_ALLOC;
-    const bool wide =
-        alloc && (block->marks != 0 || block->type != 0 || block->size_bytes > UINT32_MAX);
+    const bool wide = alloc && (block->marks != 0 || block->type != 0 || block->heap != 0 ||
+                                block->size_bytes > UINT32_MAX);
+    /* What is of a heap of the program's own is no usual event: the fast path adds to malloc's. */
+    const uint32_t marks = block->marks | (block->heap != 0 ? ML_TIMED_APART : 0U);
     const struct ml_timed timed = {
         .time = event->time,
         .key = ml_live_key(block->address, block->heap),
-        .size_bytes = alloc ? (uint32_t)block->size_bytes : block->marks,
+        .size_bytes = alloc ? (uint32_t)block->size_bytes : marks,
         .node = block->node & (ML_NODES_MAX - 1),
         .kind = (wide ? ML_TIMED_ALLOC_WIDE : event->kind) & 0xff,
     };
     client->events++;
-    client->sampled = client->sampled || (alloc && block->marks != 0);
+    client->sampled = client->sampled || (alloc && block->marks != 0 && block->heap == 0);
+    client->has_heaps = client->has_heaps || block->heap != 0;
     if (!wide) {
         client->queued_bytes += alloc ? timed.size_bytes : 0;
         return push(client, lane, &timed, NULL);
@@ -120,6 +123,8 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
     case ML_EVENT_NODE:
     case ML_EVENT_MODULE:
     case ML_EVENT_STRING:
+    case ML_EVENT_HEAP:
+    case ML_EVENT_TYPE:
         return define(client, lane, event);
     case ML_EVENT_START:
         return take_start(client, &event->start);

@@ -208,6 +208,7 @@ static uint32_t nodes_used(const struct ml_stack_store *stacks, const struct ml_
 struct map {
     const struct ml_fold_choice *choice;
     uint32_t *nodes, *modules, *strings, *found, *cells;
+    uint32_t *heaps, *types;
     uint8_t *needed; /* one byte a node */
     uint32_t nodes_end;
 };
@@ -218,6 +219,8 @@ static void free_map(struct map *map) {
     free(map->strings);
     free(map->found);
     free(map->cells);
+    free(map->heaps);
+    free(map->types);
     free(map->needed);
 }
 
@@ -230,8 +233,11 @@ make_map(struct map *map, const struct ml_stack_store *stacks, const struct ml_t
     map->strings = calloc((size_t)stacks->strings_end + 1, sizeof(*map->strings));
     map->found = calloc((size_t)stacks->found_count + 1, sizeof(*map->found));
     map->cells = calloc((size_t)tracker->cells.count + 1, sizeof(*map->cells));
+    map->heaps = calloc((size_t)ML_HEAPS_MAX, sizeof(*map->heaps));
+    map->types = calloc((size_t)stacks->types.end + 1, sizeof(*map->types));
     return map->nodes != NULL && map->needed != NULL && map->modules != NULL &&
-           map->strings != NULL && map->found != NULL && map->cells != NULL;
+           map->strings != NULL && map->found != NULL && map->cells != NULL && map->heaps != NULL &&
+           map->types != NULL;
 }
 
 static bool keeps_stack(const struct map *map, uint32_t cell) {
@@ -318,17 +324,104 @@ static enum ml_status map_nodes(
     return status;
 }
 
+/* ---- heaps and types, by their names */
+
+/* An id of the entry with that name, made if it is new. */
+static enum ml_status name_like(
+    struct ml_fold_tables *tables,
+    struct ml_stored_names *names,
+    enum ml_event_kind kind,
+    uint32_t own_id,
+    uint32_t string,
+    uint32_t *out_id
+) {
+    const uint32_t limit = kind == ML_EVENT_HEAP ? ML_HEAPS_MAX : ML_TYPES_MAX;
+    uint32_t id = ml_stored_name(names, own_id) == string ? own_id : 1;
+    while (id < names->end && names->strings[id] != 0 && names->strings[id] != string) {
+        id++;
+    }
+    *out_id = id < limit ? id : limit - 1; /* beyond the last one: that one has what is too many */
+    if (id >= limit || ml_stored_name(names, id) == string) {
+        return ML_OK;
+    }
+    const struct ml_event event = {.kind = kind, .name = {.id = id, .string_id = string}};
+    return ml_stack_store_define(tables->stacks, &event);
+}
+
+/* The entry's id for a process's; 0: none. One without a name has the empty one's. */
+static enum ml_status map_name(
+    struct ml_fold_tables *tables,
+    const struct ml_stack_store *stacks,
+    enum ml_event_kind kind,
+    uint32_t id,
+    uint32_t *out_id
+) {
+    static const struct ml_stored_string nameless = {.count_bytes = 0};
+    const bool is_heap = kind == ML_EVENT_HEAP;
+    const uint32_t told = ml_stored_name(is_heap ? &stacks->heaps : &stacks->types, id);
+    const struct ml_stored_string *string =
+        told != 0 && told < stacks->strings_end ? stacks->strings[told] : NULL;
+    uint32_t own = 0;
+    enum ml_status status = ML_OK;
+    if (id == 0 || *out_id != 0) {
+        return ML_OK;
+    }
+    status = string_like(tables, string != NULL ? string : &nameless, told, &own);
+    return status != ML_OK ? status
+                           : name_like(
+                                 tables,
+                                 is_heap ? &tables->stacks->heaps : &tables->stacks->types,
+                                 kind,
+                                 id,
+                                 own,
+                                 out_id
+                             );
+}
+
+static enum ml_status map_names(
+    struct ml_fold_tables *tables,
+    const struct ml_stack_store *stacks,
+    struct map *map,
+    uint64_t cell_key
+) {
+    const unsigned heap = ml_cell_heap(cell_key);
+    const unsigned type = ml_cell_type(cell_key);
+    enum ml_status status = map_name(tables, stacks, ML_EVENT_HEAP, heap, &map->heaps[heap]);
+    if (status == ML_OK && heap != 0) {
+        status = ml_tracker_reserve_heaps(tables->tracker);
+    }
+    if (status == ML_OK && type < stacks->types.end) {
+        status = map_name(tables, stacks, ML_EVENT_TYPE, type, &map->types[type]);
+    }
+    return status;
+}
+
 /* Make each cell's cell in the entry, still without figures. */
-static enum ml_status
-map_cells(struct ml_fold_tables *tables, const struct ml_tracker *tracker, struct map *map) {
+static enum ml_status map_cells(
+    struct ml_fold_tables *tables,
+    const struct ml_stack_store *stacks,
+    const struct ml_tracker *tracker,
+    struct map *map
+) {
     struct ml_tracker *own = tables->tracker;
     enum ml_status status = ML_OK;
     for (uint32_t i = 0; i < tracker->cells.count && status == ML_OK; i++) {
         const uint64_t key = tracker->cells.cells[i].key;
-        const uint64_t own_key =
-            keeps_stack(map, i)
-                ? (key & ~(uint64_t)(ML_NODES_MAX - 1)) | map->nodes[ml_cell_node(key)]
-                : (key & ml_cell_key(0, UINT8_MAX, 0, UINT8_MAX)) | map->choice->others_node;
+        const unsigned size_class = (unsigned)(key >> ML_CELL_SIZE_CLASS_SHIFT);
+        const unsigned type = ml_cell_type(key);
+        status = map_names(tables, stacks, map, key);
+        if (status != ML_OK) {
+            break;
+        }
+        const unsigned heap = map->heaps[ml_cell_heap(key)];
+        const uint64_t own_key = keeps_stack(map, i)
+                                     ? ml_cell_key(
+                                           map->nodes[ml_cell_node(key)],
+                                           heap,
+                                           type < stacks->types.end ? map->types[type] : 0,
+                                           size_class
+                                       )
+                                     : ml_cell_key(map->choice->others_node, heap, 0, size_class);
         status = ml_cells_make(&own->cells, own_key, ml_cells_hash(own_key), &map->cells[i]);
     }
     if (status == ML_OK && tracker->variances.cells != NULL) {
@@ -389,15 +482,26 @@ static void add_cell(
     sum->mark = own->mark;
 }
 
-static void add_totals(struct ml_tracker *own, const struct ml_tracker *tracker) {
-    struct ml_totals *sum = &own->totals;
-    const struct ml_totals *one = &tracker->totals;
+static void add_sums(struct ml_totals *sum, const struct ml_totals *one) {
     sum->live_bytes += one->live_bytes;
     sum->live_blocks += one->live_blocks;
     sum->peak_bytes += one->peak_bytes;
     sum->peak_blocks += one->peak_blocks;
     ml_add_saturating(&sum->total_bytes, one->total_bytes);
     ml_add_saturating(&sum->total_blocks, one->total_blocks);
+}
+
+static void
+add_totals(struct ml_tracker *own, const struct ml_tracker *tracker, const struct map *map) {
+    add_sums(&own->totals, &tracker->totals);
+    for (uint32_t id = 1; tracker->heaps != NULL && id < ML_HEAPS_MAX; id++) {
+        if (map->heaps[id] != 0) {
+            struct ml_heap_sums *sum = &own->heaps[map->heaps[id]];
+            add_sums(&sum->own, &tracker->heaps[id].own);
+            ml_add_saturating(&sum->unknown_frees, tracker->heaps[id].unknown_frees);
+            ml_add_saturating(&sum->unsure_frees, tracker->heaps[id].unsure_frees);
+        }
+    }
     const struct ml_amount held = ml_tracker_tree_held(tracker);
     own->held.bytes += held.bytes;
     own->held.blocks += held.blocks;
@@ -432,6 +536,9 @@ static void settle_shares(struct ml_tracker *tracker) {
     /* No mark is older than the peak, so each cell's saved peak holds. If the tree has a new peak
      * since the last process was added, this one had left (left_epoch is none of the tree's). */
     tracker->peak_mark = 0;
+    for (uint32_t id = 0; tracker->heaps != NULL && id < ML_HEAPS_MAX; id++) {
+        tracker->heaps[id].peak_mark = 0;
+    }
     tracker->left_epoch = 0;
     tracker->absent_epoch = 0;
 }
@@ -477,14 +584,14 @@ enum ml_status ml_fold_tables_add(
         status = map_nodes(tables, stacks, &map, main_path);
     }
     if (status == ML_OK) {
-        status = map_cells(tables, tracker, &map);
+        status = map_cells(tables, stacks, tracker, &map);
     }
     if (status == ML_OK) {
         begin_epoch(tables->tracker);
         for (uint32_t i = 0; i < tracker->cells.count; i++) {
             add_cell(tables->tracker, map.cells[i], tracker, i);
         }
-        add_totals(tables->tracker, tracker);
+        add_totals(tables->tracker, tracker, &map);
     }
     free_map(&map);
     return status;

@@ -111,7 +111,8 @@ static void add_client(struct slice *slice, struct ml_client *client) {
     /* Sampled blocks have variances, which notes do not hold. A client outside the tree returns
      * with its next event, unless that is a turn. */
     const bool steady = client->tracker.in_tree && client->leaving == ML_LEAVING_NOT;
-    slice->can_note = slice->can_note && !client->sampled && (steady || turn <= first_of(client));
+    slice->can_note = slice->can_note && !client->sampled && !client->has_heaps &&
+                      (steady || turn <= first_of(client));
 }
 
 static struct slice slice_until(struct ml_session *session, uint64_t until) {

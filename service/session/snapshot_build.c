@@ -37,6 +37,8 @@ static void free_process(struct ml_snapshot_process *process) {
     free_texts(process->strings, process->strings_count);
     free(process->nodes);
     free(process->cells);
+    free(process->heaps);
+    free(process->types);
     free(process->holdings);
     free(process->tree_holdings);
     free_text(&process->allocator);
@@ -275,7 +277,9 @@ uint64_t *ml_client_live_by_node(const struct ml_client *client, uint32_t *out_c
     }
     uint64_t *nodes = calloc(count, sizeof(*nodes));
     for (uint32_t i = 0; nodes != NULL && i < cells->count; i++) {
-        nodes[ml_cell_node(cells->cells[i].key)] += cells->cells[i].live_bytes;
+        if (ml_cell_heap(cells->cells[i].key) == 0) {
+            nodes[ml_cell_node(cells->cells[i].key)] += cells->cells[i].live_bytes;
+        }
     }
     *out_count = nodes != NULL ? count : 0;
     return nodes;

@@ -121,6 +121,54 @@ static bool copy_strings(struct copying *copying) {
     return true;
 }
 
+static uint32_t
+name_at(const struct copying *copying, const struct ml_stored_names *names, uint32_t id) {
+    const uint32_t string = ml_stored_name(names, id);
+    return string < copying->places_end ? copying->places[string] : 0;
+}
+
+/* Those that have a name, or blocks. */
+static bool copy_heaps(struct copying *copying) {
+    const struct ml_stack_store *store = &copying->client->stacks;
+    const struct ml_heap_sums *sums = copying->client->tracker.heaps;
+    struct ml_snapshot_process *process = copying->process;
+    if (sums == NULL && store->heaps.end == 0) {
+        return true;
+    }
+    process->heaps = ml_snapshot_array(ML_HEAPS_MAX, sizeof(*process->heaps));
+    for (uint32_t id = 1; process->heaps != NULL && id < ML_HEAPS_MAX; id++) {
+        const struct ml_snapshot_heap heap = {
+            .id = id,
+            .string = name_at(copying, &store->heaps, id),
+            .own = sums != NULL ? sums[id].own : (struct ml_totals){0},
+            .unknown_frees = sums != NULL && sums[id].unknown_frees > sums[id].unsure_frees
+                                 ? sums[id].unknown_frees - sums[id].unsure_frees
+                                 : 0};
+        if (heap.string != 0 || heap.own.total_blocks != 0 || heap.unknown_frees != 0) {
+            process->heaps[process->heaps_count++] = heap;
+        }
+    }
+    return process->heaps != NULL;
+}
+
+static bool copy_types(struct copying *copying) {
+    const struct ml_stack_store *store = &copying->client->stacks;
+    struct ml_snapshot_process *process = copying->process;
+    if (store->types.end == 0) {
+        return true;
+    }
+    process->types = ml_snapshot_array(store->types.end, sizeof(*process->types));
+    for (uint32_t id = 1; process->types != NULL && id < store->types.end; id++) {
+        const uint32_t string = name_at(copying, &store->types, id);
+        step(copying);
+        if (string != 0) {
+            process->types[process->types_count++] =
+                (struct ml_snapshot_type){.id = id, .string = string};
+        }
+    }
+    return process->types != NULL;
+}
+
 static bool has_module(const struct ml_stack_store *store, uint32_t id) {
     return id < store->modules_end && store->modules[id] != NULL;
 }
@@ -344,9 +392,9 @@ static bool copy_cells(struct copying *copying) {
         const struct ml_cell *cell = &tracker->cells.cells[i];
         struct ml_snapshot_cell *copy = &process->cells[i];
         copy->node = node_of(cell);
-        copy->heap = (uint16_t)(cell->key >> 24 & (ML_HEAPS_MAX - 1));
-        copy->type = (uint16_t)(cell->key >> 32);
-        copy->size_class = (uint8_t)(cell->key >> 48);
+        copy->heap = (uint16_t)ml_cell_heap(cell->key);
+        copy->type = (uint16_t)ml_cell_type(cell->key);
+        copy->size_class = (uint8_t)(cell->key >> ML_CELL_SIZE_CLASS_SHIFT);
         copy->own.live_bytes = cell->live_bytes;
         copy->own.live_blocks = cell->live_blocks;
         copy->own.total_bytes = cell->total_bytes;
@@ -386,7 +434,8 @@ bool ml_snapshot_copy_tables(
         .rest = rest,
         .steps_a_rest = has_own_pace ? rest->steps : STEPS_A_REST};
     const bool copied =
-        copy_description(client, process) && copy_strings(&copying) &&
+        copy_description(client, process) && copy_strings(&copying) && copy_heaps(&copying) &&
+        copy_types(&copying) &&
         (content == MEMLOG_SERVICE_DUMP_CONTENT_PROFILE || copy_timeline(client, process)) &&
         copy_nodes(&copying) && copy_modules(&copying) &&
         (content == MEMLOG_SERVICE_DUMP_CONTENT_SERIES || copy_cells(&copying));

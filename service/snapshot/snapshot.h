@@ -80,6 +80,20 @@ struct ml_snapshot_cell {
     uint64_t tree_private_bytes, tree_shared_bytes;
 };
 
+/* A heap of the program's own. */
+struct ml_snapshot_heap {
+    uint32_t id;
+    uint32_t string; /* index into strings: its name; 0: it has none */
+    struct ml_totals own;
+    uint64_t unknown_frees; /* of what the program had not reported */
+};
+
+/* A type of blocks. */
+struct ml_snapshot_type {
+    uint32_t id;
+    uint32_t string; /* likewise */
+};
+
 /* A slot of a series (service/history/series.h): from the point before it to end_ms. */
 struct ml_snapshot_point {
     uint64_t end_ms;                              /* CLOCK_MONOTONIC */
@@ -139,7 +153,7 @@ struct ml_snapshot_process {
     struct ml_host_view *tree_view;
     bool tree_cells_were_laid;
 
-    struct ml_totals totals;
+    struct ml_totals totals; /* of malloc's heap */
     bool left_tree; /* it has ended, or its recording was stopped: tree.live is without it */
     uint64_t held_at_tree_peak_bytes, held_at_tree_peak_blocks;
     uint64_t peak_ticks;
@@ -159,6 +173,10 @@ struct ml_snapshot_process {
     uint32_t nodes_count;
     struct ml_snapshot_cell *cells;
     uint32_t cells_count;
+    struct ml_snapshot_heap *heaps; /* beside malloc's */
+    uint32_t heaps_count;
+    struct ml_snapshot_type *types;
+    uint32_t types_count;
     struct ml_snapshot_holding *holdings; /* of the view's mappings */
     uint32_t holdings_count;
     struct ml_snapshot_holding *tree_holdings; /* of the tree's view's; none if it is the view */

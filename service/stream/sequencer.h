@@ -34,17 +34,21 @@ enum {
     ML_TIMED_READING = 103     /* the host's event: its private memory at this moment; key, bytes */
 };
 
+/* Among a FREE's or RESIZE's marks: it is of a heap of the program's own. */
+enum { ML_TIMED_APART = 1 << 7 };
+
 /* A queued event. */
 struct ml_timed {
     uint64_t time;
     uint64_t key;        /* ml_live_key of the block; FORK: serial; REAPED: pid; END: kind */
     uint32_t size_bytes; /* of the block of an ALLOC; its low half, of an ALLOC_WIDE; of a FREE or
-                            RESIZE its ML_BLOCK_* marks */
+                            RESIZE its ML_BLOCK_* marks, ML_TIMED_APART */
     uint32_t node : 24;
     uint32_t kind : 8;
 };
 
-/* The second half of an ML_TIMED_ALLOC_WIDE: typed, sampled, or of 4 GiB and more. */
+/* The second half of an ML_TIMED_ALLOC_WIDE: typed, sampled, of a heap of the
+ * program's own, or of 4 GiB and more. */
 struct ml_timed_rest {
     uint64_t weight_bytes;
     uint64_t weight_blocks;

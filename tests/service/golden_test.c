@@ -180,6 +180,17 @@ static void print_stacks(FILE *out, const struct ml_snapshot_process *process) {
         }
         fputc('\n', out);
     }
+    for (uint32_t i = 0; i < process->heaps_count; i++) {
+        const struct ml_snapshot_heap *heap = &process->heaps[i];
+        fprintf(out, "  heap %u \"%s\" ", heap->id, process->strings[heap->string].data);
+        print_totals(out, &heap->own);
+        print_count(out, "unknown_frees", heap->unknown_frees);
+        fputc('\n', out);
+    }
+    for (uint32_t i = 0; i < process->types_count; i++) {
+        const struct ml_snapshot_type *type = &process->types[i];
+        fprintf(out, "  type %u \"%s\"\n", type->id, process->strings[type->string].data);
+    }
     for (uint32_t i = 0; i < process->cells_count; i++) {
         const struct ml_snapshot_cell *cell = &process->cells[i];
         fprintf(out, "  cell node %u", cell->node);

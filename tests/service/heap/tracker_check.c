@@ -33,10 +33,15 @@ static bool check_blocks(const struct ml_tracker *tracker) {
     return good;
 }
 
-bool ml_tracker_check(const struct ml_tracker *tracker, bool has_blocks) {
+/* Whether the sums of a heap are those of its cells. */
+static bool
+check_sums(const struct ml_tracker *tracker, unsigned heap, const struct ml_totals *totals) {
     struct ml_totals sum = {0};
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
         const struct ml_cell *cell = &tracker->cells.cells[i];
+        if (ml_cell_heap(cell->key) != heap) {
+            continue;
+        }
         const struct ml_amount peak = ml_tracker_peak_share(tracker, cell);
         sum.peak_bytes += peak.bytes;
         sum.peak_blocks += peak.blocks;
@@ -45,9 +50,15 @@ bool ml_tracker_check(const struct ml_tracker *tracker, bool has_blocks) {
         ml_add_saturating(&sum.total_bytes, cell->total_bytes);
         ml_add_saturating(&sum.total_blocks, cell->total_blocks);
     }
-    const struct ml_totals *totals = &tracker->totals;
     return sum.live_bytes == totals->live_bytes && sum.live_blocks == totals->live_blocks &&
            sum.total_bytes == totals->total_bytes && sum.total_blocks == totals->total_blocks &&
-           sum.peak_bytes == totals->peak_bytes && sum.peak_blocks == totals->peak_blocks &&
-           (!has_blocks || check_blocks(tracker));
+           sum.peak_bytes == totals->peak_bytes && sum.peak_blocks == totals->peak_blocks;
+}
+
+bool ml_tracker_check(const struct ml_tracker *tracker, bool has_blocks) {
+    bool good = check_sums(tracker, 0, &tracker->totals);
+    for (unsigned heap = 1; good && tracker->heaps != NULL && heap < ML_HEAPS_MAX; heap++) {
+        good = check_sums(tracker, heap, &tracker->heaps[heap].own);
+    }
+    return good && (!has_blocks || check_blocks(tracker));
 }

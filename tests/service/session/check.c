@@ -8,6 +8,9 @@ static bool holds_what_its_cells_held(const struct ml_tracker *tracker, struct m
     struct ml_amount left = ml_tracker_tree_held(tracker);
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
         const struct ml_amount share = ml_tracker_tree_share(tracker, &tracker->cells.cells[i]);
+        if (ml_cell_heap(tracker->cells.cells[i].key) != 0) {
+            continue;
+        }
         sum->peak_bytes += share.bytes;
         sum->peak_blocks += share.blocks;
         left.bytes -= share.bytes;

@@ -82,17 +82,33 @@ static struct model_block *find(struct model_client *client, uint64_t address, u
     return NULL;
 }
 
+/* A new maximum: its cells hold now what they held at it. */
+static void keep_peak(struct model_client *client, struct ml_totals *totals, uint32_t heap) {
+    totals->peak_bytes = totals->live_bytes;
+    totals->peak_blocks = totals->live_blocks;
+    for (uint32_t i = 0; i < client->cells_count; i++) {
+        struct model_cell *cell = &client->cells[i];
+        if (cell->heap == heap) {
+            cell->own.peak_bytes = cell->own.live_bytes;
+            cell->own.peak_blocks = cell->own.live_blocks;
+            cell->variances.own.peak_bytes = cell->variances.own.live_bytes;
+            cell->variances.own.peak_blocks = cell->variances.own.live_blocks;
+        }
+    }
+}
+
+static struct ml_totals *totals_of(struct model_client *client, uint32_t heap) {
+    return heap == 0 ? &client->totals : &client->heaps[heap];
+}
+
 static void note(struct model *model, struct model_client *client, uint64_t ticks) {
     if (client->totals.live_bytes > client->totals.peak_bytes) {
-        client->totals.peak_bytes = client->totals.live_bytes;
-        client->totals.peak_blocks = client->totals.live_blocks;
         client->peak_ticks = ticks;
-        for (uint32_t i = 0; i < client->cells_count; i++) {
-            client->cells[i].own.peak_bytes = client->cells[i].own.live_bytes;
-            client->cells[i].own.peak_blocks = client->cells[i].own.live_blocks;
-            struct ml_totals *variances = &client->cells[i].variances.own;
-            variances->peak_bytes = variances->live_bytes;
-            variances->peak_blocks = variances->live_blocks;
+        keep_peak(client, &client->totals, 0);
+    }
+    for (uint32_t heap = 1; heap < ML_HEAPS_MAX; heap++) {
+        if (client->heaps[heap].live_bytes > client->heaps[heap].peak_bytes) {
+            keep_peak(client, &client->heaps[heap], heap);
         }
     }
     uint64_t bytes = 0;
@@ -127,8 +143,8 @@ static void take_out(struct model_client *client, struct model_block *block) {
     own->live_blocks -= block->blocks;
     client->cells[block->cell].variances.own.live_bytes -= block->bytes_variance;
     client->cells[block->cell].variances.own.live_blocks -= block->blocks_variance;
-    client->totals.live_bytes -= block->bytes;
-    client->totals.live_blocks -= block->blocks;
+    totals_of(client, block->heap)->live_bytes -= block->bytes;
+    totals_of(client, block->heap)->live_blocks -= block->blocks;
     block->live = false;
 }
 
@@ -152,8 +168,8 @@ static void put_in(struct model_client *client, const struct model_block *block)
     own->live_blocks += block->blocks;
     client->cells[block->cell].variances.own.live_bytes += block->bytes_variance;
     client->cells[block->cell].variances.own.live_blocks += block->blocks_variance;
-    client->totals.live_bytes += block->bytes;
-    client->totals.live_blocks += block->blocks;
+    totals_of(client, block->heap)->live_bytes += block->bytes;
+    totals_of(client, block->heap)->live_blocks += block->blocks;
 }
 
 static void
@@ -177,8 +193,8 @@ alloc(struct model_client *client, struct model_lane *lane, const struct ml_even
     own->total_blocks += block.blocks;
     client->cells[block.cell].variances.own.total_bytes += block.bytes_variance;
     client->cells[block.cell].variances.own.total_blocks += block.blocks_variance;
-    client->totals.total_bytes += block.bytes;
-    client->totals.total_blocks += block.blocks;
+    totals_of(client, block.heap)->total_bytes += block.bytes;
+    totals_of(client, block.heap)->total_blocks += block.blocks;
     lane->resizing = false;
     lane->last_address = event->address;
     lane->last_heap = event->heap;
@@ -195,7 +211,8 @@ static void release(
         lane->resizing = block != NULL;
     }
     if (block == NULL) {
-        client->unknown_frees += (event->marks & ML_BLOCK_UNSURE) == 0;
+        *(event->heap == 0 ? &client->unknown_frees : &client->heaps_unknown_frees[event->heap]) +=
+            (event->marks & ML_BLOCK_UNSURE) == 0;
     } else {
         const bool next = (event->marks & ML_BLOCK_SKIPPED) == 0 &&
                           lane->last_address == event->address && lane->last_heap == event->heap;

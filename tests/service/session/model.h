@@ -50,8 +50,10 @@ struct model_lane {
 
 struct model_client {
     bool in_tree;
-    uint32_t left; /* 0: not, 1: for good, 2: by exec */
-    struct ml_totals totals;
+    uint32_t left;           /* 0: not, 1: for good, 2: by exec */
+    struct ml_totals totals; /* of malloc's heap */
+    struct ml_totals heaps[ML_HEAPS_MAX];
+    uint64_t heaps_unknown_frees[ML_HEAPS_MAX];
     uint64_t peak_ticks;
     uint64_t events, unknown_frees, missed_frees;
     struct model_cell cells[MODEL_CELLS];

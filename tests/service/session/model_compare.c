@@ -57,6 +57,20 @@ static void compare_timestamps(uint64_t is, uint64_t should, bool may_be_later) 
     }
 }
 
+/* Those without blocks and name are not told. */
+static void compare_heaps(const struct ml_snapshot_process *is, const struct model_client *should) {
+    uint32_t told = 0;
+    for (uint32_t id = 1; id < ML_HEAPS_MAX; id++) {
+        if (told < is->heaps_count && is->heaps[told].id == id) {
+            ck_assert_uint_eq(is->heaps[told].unknown_frees, should->heaps_unknown_frees[id]);
+            compare_totals(&is->heaps[told++].own, &should->heaps[id]);
+        } else {
+            ck_assert_uint_eq(should->heaps[id].total_blocks, 0);
+        }
+    }
+    ck_assert_uint_eq(told, is->heaps_count);
+}
+
 static void compare_process(
     const struct ml_snapshot_process *is, const struct model_client *should, bool may_be_later
 ) {
@@ -77,9 +91,10 @@ static void compare_process(
         ck_assert_uint_eq(found->tree_peak_blocks, cell->tree_blocks);
         ck_assert_uint_eq(found->temporary_blocks, cell->temporary_blocks);
         compare_errors(found, cell);
-        held_bytes += cell->tree_bytes;
-        held_blocks += cell->tree_blocks;
+        held_bytes += cell->heap == 0 ? cell->tree_bytes : 0;
+        held_blocks += cell->heap == 0 ? cell->tree_blocks : 0;
     }
+    compare_heaps(is, should);
     ck_assert_uint_eq(is->held_at_tree_peak_bytes, held_bytes);
     ck_assert_uint_eq(is->held_at_tree_peak_blocks, held_blocks);
 }
