@@ -53,6 +53,13 @@ START_TEST(what_is_written_is_read_back_to_the_byte) {
 }
 END_TEST
 
+START_TEST(heaps_and_types_are_read_back) {
+    const struct synthetic_options options = {
+        .processes_count = 3, .nodes_count = 700, .cells_count = 900, .has_heaps = true};
+    round_trip(synthetic_snapshot(&arena, &options));
+}
+END_TEST
+
 START_TEST(an_empty_run_is_a_whole_file) {
     const struct synthetic_options none = {0};
     const struct synthetic_options idle = {.processes_count = 2};
@@ -414,6 +421,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, what_is_written_is_read_back_to_the_byte);
+    tcase_add_test(tests, heaps_and_types_are_read_back);
     tcase_add_test(tests, an_empty_run_is_a_whole_file);
     tcase_add_test(tests, what_is_for_the_analyzer_alone_is_as_exact_and_smaller);
     tcase_add_test(tests, numbers_at_their_limits_come_back);

@@ -120,23 +120,59 @@ nodes_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
     }
 }
 
+static void cell_eq(const struct ml_snapshot_cell *a, const struct ml_profile_cell *b) {
+    ck_assert(
+        a->node == b->node && a->heap == b->heap && a->type == b->type &&
+        a->size_class == b->size_class && a->tree_peak_bytes == b->tree_peak_bytes &&
+        a->tree_peak_blocks == b->tree_peak_blocks && a->temporary_blocks == b->temporary_blocks
+    );
+    ck_assert(
+        a->resident_private_bytes == b->resident_private_bytes &&
+        a->resident_shared_bytes == b->resident_shared_bytes && a->alone_bytes == b->alone_bytes &&
+        a->waste_bytes == b->waste_bytes
+    );
+    totals_eq(&a->own, &b->own);
+}
+
+/* Those of malloc's heap come first, in their order; the others in any. */
 static void
 cells_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_process *read) {
-    ck_assert_uint_eq(wrote->cells_count, read->cells_count);
+    const struct ml_profile_cell *apart = read->cells + read->cells_count;
+    struct ml_totals sums[2] = {{0}};
+    size_t own = 0;
+    ck_assert_uint_eq(wrote->cells_count, read->cells_count + read->apart_count);
     for (uint32_t i = 0; i < wrote->cells_count; i++) {
         const struct ml_snapshot_cell *a = &wrote->cells[i];
-        const struct ml_profile_cell *b = &read->cells[i];
-        ck_assert(
-            a->node == b->node && a->heap == b->heap && a->type == b->type &&
-            a->size_class == b->size_class && a->tree_peak_bytes == b->tree_peak_bytes &&
-            a->tree_peak_blocks == b->tree_peak_blocks && a->temporary_blocks == b->temporary_blocks
-        );
-        ck_assert(
-            a->resident_private_bytes == b->resident_private_bytes &&
-            a->resident_shared_bytes == b->resident_shared_bytes &&
-            a->alone_bytes == b->alone_bytes && a->waste_bytes == b->waste_bytes
-        );
-        totals_eq(&a->own, &b->own);
+        if (a->heap == 0) {
+            ck_assert_uint_lt(own, read->cells_count);
+            cell_eq(a, &read->cells[own++]);
+            continue;
+        }
+        sums[0].live_bytes += a->own.live_bytes * (a->type + 1U);
+        sums[0].total_blocks += a->own.total_blocks * (a->size_class + 1U);
+    }
+    for (size_t i = 0; i < read->apart_count; i++) {
+        ck_assert_uint_ne(apart[i].heap, 0);
+        sums[1].live_bytes += apart[i].own.live_bytes * (apart[i].type + 1U);
+        sums[1].total_blocks += apart[i].own.total_blocks * (apart[i].size_class + 1U);
+    }
+    ck_assert_uint_eq(sums[0].live_bytes, sums[1].live_bytes);
+    ck_assert_uint_eq(sums[0].total_blocks, sums[1].total_blocks);
+}
+
+static void
+heaps_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_process *read) {
+    ck_assert_uint_eq(wrote->heaps_count, read->heaps_count);
+    for (uint32_t i = 0; i < wrote->heaps_count; i++) {
+        ck_assert_uint_eq(wrote->heaps[i].id, read->heaps[i].id);
+        ck_assert_uint_eq(wrote->heaps[i].string, read->heaps[i].string);
+        ck_assert_uint_eq(wrote->heaps[i].unknown_frees, read->heaps[i].unknown_frees);
+        totals_eq(&wrote->heaps[i].own, &read->heaps[i].own);
+    }
+    ck_assert_uint_eq(wrote->types_count, read->types_count);
+    for (uint32_t i = 0; i < wrote->types_count; i++) {
+        ck_assert_uint_eq(wrote->types[i].id, read->types[i].id);
+        ck_assert_uint_eq(wrote->types[i].string, read->types[i].string);
     }
 }
 
@@ -162,6 +198,7 @@ process_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proc
     }
     nodes_eq(wrote, read);
     cells_eq(wrote, read);
+    heaps_eq(wrote, read);
 }
 
 static void series_eq(

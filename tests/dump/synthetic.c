@@ -6,7 +6,7 @@
 #include "ipc/wire/event.h"
 #include "service/dump/writer.h"
 
-enum { MAIN_BASE = 0x400000, HEAPS = 2 };
+enum { MAIN_BASE = 0x400000, OWN_HEAP = 3, OWN_TYPE = 7 };
 
 /* xorshift64: the same numbers everywhere. */
 static uint64_t random_next(uint64_t *state) {
@@ -127,6 +127,15 @@ static void fill_cells(
     struct ml_snapshot *snapshot,
     uint64_t *random
 ) {
+    if (options->has_heaps) {
+        process->heaps = take(arena, sizeof process->heaps[0]);
+        process->heaps[0] =
+            (struct ml_snapshot_heap){.id = OWN_HEAP, .string = 1, .unknown_frees = 11};
+        process->heaps_count = 1;
+        process->types = take(arena, sizeof process->types[0]);
+        process->types[0] = (struct ml_snapshot_type){.id = OWN_TYPE, .string = 1};
+        process->types_count = 1;
+    }
     process->cells_count = options->cells_count;
     process->cells_were_laid = true;
     process->cells = take(arena, (size_t)options->cells_count * sizeof process->cells[0] + 1);
@@ -140,7 +149,7 @@ static void fill_cells(
         if (i % 37 != 5 && process->nodes_count > 0) {
             cell->node = process->nodes[random_next(random) % process->nodes_count].id;
         }
-        cell->heap = (uint16_t)(random_next(random) % 16 == 0 ? HEAPS - 1 : 0);
+        const bool is_apart = random_next(random) % 16 == 0 && options->has_heaps;
         cell->size_class = (uint8_t)(random_next(random) % 12);
         cell->own = (struct ml_totals){
             .live_bytes = live * size,
@@ -153,6 +162,13 @@ static void fill_cells(
         cell->tree_peak_blocks = peak / 2;
         cell->tree_peak_bytes = peak / 2 * size;
         cell->temporary_blocks = random_next(random) % total;
+        if (is_apart) {
+            cell->heap = OWN_HEAP;
+            cell->type = i % 2 == 0 ? OWN_TYPE : 0;
+            cell->tree_peak_bytes = cell->tree_peak_blocks = 0;
+            add_totals(&process->heaps[0].own, &cell->own);
+            continue; /* it is in none of the process's sums */
+        }
         cell->resident_private_bytes = cell->own.live_bytes / 2;
         cell->resident_shared_bytes = cell->own.live_bytes / 8;
         cell->waste_bytes = live * 3;

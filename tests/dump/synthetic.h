@@ -1,10 +1,12 @@
 /* Made-up snapshots for tests of what reads and writes dumps. Room: tests.
  *
  * One rule: the same arguments give the same snapshot, and its sums are true: the totals of a
- * process are those of its cells, and those of the tree are those of its processes. */
+ * process are those of its cells of malloc's heap, and those of the tree are those of its
+ * processes. */
 #ifndef MEMLOG_TESTS_DUMP_SYNTHETIC_H
 #define MEMLOG_TESTS_DUMP_SYNTHETIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@ struct synthetic_options {
     uint32_t processes_count;
     uint32_t nodes_count;    /* of each process */
     uint32_t cells_count;    /* of each process */
+    bool has_heaps;          /* each process has a heap and a type of its own, too */
     const char *module_path; /* of every process's main program; NULL: a name that does not exist */
     const uint8_t *build_id;
     size_t build_id_bytes;

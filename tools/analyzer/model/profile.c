@@ -27,6 +27,8 @@ static void process_fini(struct ml_profile_process *process) {
     free(process->strings);
     free(process->nodes);
     free(process->cells);
+    free(process->heaps);
+    free(process->types);
     if (process->earlier) {
         process_fini(process->earlier);
         free(process->earlier);
@@ -221,10 +223,7 @@ bool ml_profile_select(struct ml_profile *profile, uint32_t pid) {
     return true;
 }
 
-bool ml_profile_select_role(struct ml_profile *profile, const char *role) {
-    if (!select_some(profile, 0, role)) {
-        return false;
-    }
+void ml_profile_sum_shares(struct ml_profile *profile) {
     profile->tree = (struct ml_profile_totals){0};
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
@@ -240,6 +239,13 @@ bool ml_profile_select_role(struct ml_profile *profile, const char *role) {
         ml_profile_totals_add(&profile->tree, &own);
     }
     ml_profile_count_live(profile);
+}
+
+bool ml_profile_select_role(struct ml_profile *profile, const char *role) {
+    if (!select_some(profile, 0, role)) {
+        return false;
+    }
+    ml_profile_sum_shares(profile);
     return true;
 }
 

@@ -124,9 +124,24 @@ struct ml_profile_node {
     uint32_t string; /* index into strings */
 };
 
+/* A heap that the program reported itself. Its figures are in none of the process's. */
+struct ml_profile_heap {
+    uint32_t id;     /* as in its cells, from 1 */
+    uint32_t string; /* index into strings: its name; 0: none */
+    struct ml_profile_totals own;
+    uint64_t unknown_frees; /* of what had not been reported */
+};
+
+/* A type of blocks. */
+struct ml_profile_type {
+    uint32_t id;     /* as in its cells, from 1 */
+    uint32_t string; /* index into strings: its name */
+};
+
 struct ml_profile_cell {
     uint32_t node; /* id; 0: no stack */
-    uint16_t heap, type;
+    uint16_t heap; /* id; 0: malloc's */
+    uint16_t type; /* id; 0: none */
     uint8_t size_class;
     struct ml_profile_totals own;
     uint64_t tree_peak_bytes, tree_peak_blocks;
@@ -245,8 +260,13 @@ struct ml_profile_process {
     size_t strings_count, strings_capacity, strings_expected;
     struct ml_profile_node *nodes;
     size_t nodes_count, nodes_capacity, nodes_expected;
-    struct ml_profile_cell *cells;
+    struct ml_profile_heap *heaps; /* by id; none in older dumps */
+    size_t heaps_count, heaps_capacity;
+    struct ml_profile_type *types; /* by id */
+    size_t types_count, types_capacity;
+    struct ml_profile_cell *cells; /* of malloc's heap, or the chosen one */
     size_t cells_count, cells_capacity, cells_expected;
+    size_t apart_count;                /* cells of all other heaps, behind those */
     size_t series_first, series_count; /* of the profile's series */
 };
 
@@ -334,6 +354,7 @@ struct ml_profile {
     uint64_t tree_peak_ticks;
     bool complete; /* as recorded */
     struct ml_profile_text sandbox_missing;
+    struct ml_profile_text heap;      /* the heap that all figures are of; NULL: malloc's */
     struct ml_profile_text uncovered; /* whose memory was not recorded, and why; empty: none */
     struct ml_profile_text service_trouble; /* its measures when memory ran short; empty: none */
     struct ml_profile_text list_source; /* how the host knew of the processes; empty: not said */
@@ -384,6 +405,24 @@ bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
 /* Keep only the processes of that role (its name). The tree's peak is their share of the whole
  * tree's. False: there is none, or no such role; nothing was changed. */
 bool ml_profile_select_role(struct ml_profile *profile, const char *role);
+
+/* Put the cells of other heaps than malloc's apart. After reading, once. */
+void ml_profile_part_heaps(struct ml_profile *profile);
+
+/* Let all figures be of the heap of that name, and those of all others be gone: as if it were the
+ * only one. The tree's peak is the heap's own where one process has it, else what it held at the
+ * peak of malloc's. "malloc" changes nothing. False: no process has it, and all figures are 0. */
+bool ml_profile_choose_heap(struct ml_profile *profile, const char *name);
+
+/* The names of a process's heap and type. "malloc" for heap 0, "" for type 0. */
+struct ml_profile_text
+ml_profile_heap_name(const struct ml_profile_process *process, uint32_t heap);
+struct ml_profile_text
+ml_profile_type_name(const struct ml_profile_process *process, uint32_t type);
+
+/* Compute the tree's figures from those of the remaining processes; its peak is the sum of what
+ * their cells held at it. */
+void ml_profile_sum_shares(struct ml_profile *profile);
 
 /* Drop the tree's series and those of removed processes. */
 void ml_profile_match_series(struct ml_profile *profile);

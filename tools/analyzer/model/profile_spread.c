@@ -51,6 +51,9 @@ void ml_profile_spread_errors(struct ml_profile *profile) {
             tree->peak_bytes += cell->tree_peak_bytes_variance;
             tree->peak_blocks += cell->tree_peak_blocks_variance;
         }
+        for (size_t c = 0; c < process->apart_count; c++) {
+            spread_cell(&process->cells[process->cells_count + c]);
+        }
         tree->live_bytes += own->live_bytes;
         tree->live_blocks += own->live_blocks;
         tree->total_bytes += own->total_bytes;

@@ -205,6 +205,7 @@ enum ml_status ml_trace_read(FILE *file, uint32_t number, struct ml_profile *out
     mark_partial(out_profile);
     order_holdings(out_profile);
     ml_trace_symbols_finish(&out_profile->symbols);
+    ml_profile_part_heaps(out_profile);
     ml_profile_spread_errors(out_profile);
     ml_profile_settle_live(out_profile);
     if (status != ML_OK || out_profile->has_run) {

@@ -8,6 +8,8 @@
 
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_profile_node)};
 static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_profile_cell)};
+static const struct ml_column heap_columns[] = {ML_TRACE_HEAP_COLUMNS(struct ml_profile_heap)};
+static const struct ml_column type_columns[] = {ML_TRACE_TYPE_COLUMNS(struct ml_profile_type)};
 static const struct ml_column holding_columns[] = {
     ML_TRACE_HOLDING_COLUMNS(struct ml_profile_region_holding)};
 
@@ -47,6 +49,26 @@ static bool fail(struct table *table, enum ml_status status) {
     }
     return false;
 }
+
+/* The rows of a piece, behind what is there: *count of them at `rows`, which has room. */
+static bool read_rows(
+    struct table *table,
+    pb_istream_t *stream,
+    const struct ml_column *columns,
+    size_t columns_count,
+    void *rows,
+    size_t row_bytes,
+    size_t count
+) {
+    memset(rows, 0, count * row_bytes);
+    return ml_columns_decode(stream, columns, columns_count, rows, row_bytes, count) ||
+           fail(table, ML_PEER_FORM);
+}
+
+#define READ_ROWS(table, stream, columns, rows, count)                                             \
+    read_rows(                                                                                     \
+        table, stream, columns, sizeof(columns) / sizeof(columns)[0], rows, sizeof *(rows), count  \
+    )
 
 static bool read_text_item(
     pb_istream_t *stream,
@@ -212,16 +234,8 @@ static bool decode_nodes(pb_istream_t *stream, const pb_field_t *field, void **a
     if (!ML_GROW(process->nodes, process->nodes_capacity, first + count)) {
         return fail(table, ML_ENV_MEMORY);
     }
-    memset(&process->nodes[first], 0, count * sizeof process->nodes[0]);
-    if (!ml_columns_decode(
-            stream,
-            node_columns,
-            sizeof node_columns / sizeof node_columns[0],
-            &process->nodes[first],
-            sizeof process->nodes[0],
-            count
-        )) {
-        return fail(table, ML_PEER_FORM);
+    if (!READ_ROWS(table, stream, node_columns, &process->nodes[first], count)) {
+        return false;
     }
     for (size_t i = 0; i < count; i++) {
         if (!node_check(table, first + i)) {
@@ -259,16 +273,8 @@ static bool decode_cells(pb_istream_t *stream, const pb_field_t *field, void **a
     if (!ML_GROW(process->cells, process->cells_capacity, first + count)) {
         return fail(table, ML_ENV_MEMORY);
     }
-    memset(&process->cells[first], 0, count * sizeof process->cells[0]);
-    if (!ml_columns_decode(
-            stream,
-            cell_columns,
-            sizeof cell_columns / sizeof cell_columns[0],
-            &process->cells[first],
-            sizeof process->cells[0],
-            count
-        )) {
-        return fail(table, ML_PEER_FORM);
+    if (!READ_ROWS(table, stream, cell_columns, &process->cells[first], count)) {
+        return false;
     }
     for (size_t i = first; i < first + count; i++) {
         struct ml_profile_cell *cell = &process->cells[i];
@@ -281,6 +287,67 @@ static bool decode_cells(pb_istream_t *stream, const pb_field_t *field, void **a
         }
     }
     process->cells_count += count;
+    return true;
+}
+
+/* A name that is missing is removed. */
+static void check_name(struct table *table, uint32_t *string) {
+    if (*string >= table->process->strings_count) {
+        *string = 0;
+        table->profile->damaged = true;
+    }
+}
+
+/* Ids rise, and there are no more than the stream can have. */
+static bool decode_heaps(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+    const size_t first = process->heaps_count;
+    size_t count = 0;
+
+    (void)field;
+    if (!ml_columns_peek_count(stream, &count) || first + count > ML_HEAPS_MAX) {
+        return fail(table, ML_PEER_FORM);
+    }
+    if (!ML_GROW(process->heaps, process->heaps_capacity, first + count)) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    if (!READ_ROWS(table, stream, heap_columns, &process->heaps[first], count)) {
+        return false;
+    }
+    for (size_t i = first; i < first + count; i++) {
+        if (process->heaps[i].id <= (i > 0 ? process->heaps[i - 1].id : 0)) {
+            return fail(table, ML_PEER_FORM);
+        }
+        check_name(table, &process->heaps[i].string);
+    }
+    process->heaps_count += count;
+    return true;
+}
+
+static bool decode_types(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+    const size_t first = process->types_count;
+    size_t count = 0;
+
+    (void)field;
+    if (!ml_columns_peek_count(stream, &count) || first + count > ML_TYPES_MAX) {
+        return fail(table, ML_PEER_FORM);
+    }
+    if (!ML_GROW(process->types, process->types_capacity, first + count)) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    if (!READ_ROWS(table, stream, type_columns, &process->types[first], count)) {
+        return false;
+    }
+    for (size_t i = first; i < first + count; i++) {
+        if (process->types[i].id <= (i > 0 ? process->types[i - 1].id : 0)) {
+            return fail(table, ML_PEER_FORM);
+        }
+        check_name(table, &process->types[i].string);
+    }
+    process->types_count += count;
     return true;
 }
 
@@ -319,16 +386,8 @@ static bool decode_holdings(pb_istream_t *stream, const pb_field_t *field, void 
     if (!ML_GROW(process->holdings, process->holdings_capacity, first + count)) {
         return fail(table, ML_ENV_MEMORY);
     }
-    memset(&process->holdings[first], 0, count * sizeof process->holdings[0]);
-    if (!ml_columns_decode(
-            stream,
-            holding_columns,
-            sizeof holding_columns / sizeof holding_columns[0],
-            &process->holdings[first],
-            sizeof process->holdings[0],
-            count
-        )) {
-        return fail(table, ML_PEER_FORM);
+    if (!READ_ROWS(table, stream, holding_columns, &process->holdings[first], count)) {
+        return false;
     }
     for (size_t i = first; i < first + count; i++) {
         if (!holding_check(table, &process->holdings[i])) {
@@ -419,6 +478,8 @@ enum ml_status ml_trace_decode_table(struct ml_profile *profile, pb_istream_t *s
         .regions = {.funcs.decode = decode_region, .arg = &table},
         .nodes = {.funcs.decode = decode_nodes, .arg = &table},
         .cells = {.funcs.decode = decode_cells, .arg = &table},
+        .heaps = {.funcs.decode = decode_heaps, .arg = &table},
+        .types = {.funcs.decode = decode_types, .arg = &table},
         .holdings = {.funcs.decode = decode_holdings, .arg = &table},
         .earlier_regions = {.funcs.decode = decode_earlier_region, .arg = &table},
         .earlier_holdings = {.funcs.decode = decode_earlier_holdings, .arg = &table},
