@@ -1,7 +1,8 @@
-// catapult.js URL [SCREENSHOT]: import the trace there, open the heap details of its memory dumps.
+// catapult.js URL[#HEAP] [SCREENSHOT]: import the trace there, open the details of that heap (default: malloc) of its memory dumps.
 import { withPage } from "./browser.js";
 
 const [url, screenshot] = process.argv.slice(2);
+const chosen = new URL(url).hash.slice(1) || "malloc";
 
 await withPage(url, async (page) => {
   await page.waitForFunction(() => window.tr && tr.importer && tr.importer.Import && tr.ui && tr.ui.analysis, null, { timeout: 120000 });
@@ -17,6 +18,11 @@ await withPage(url, async (page) => {
         const heap = one.heapDumps && one.heapDumps.malloc;
         return [pid, {
           bytes: heap ? heap.entries.reduce((sum, entry) => sum + entry.size, 0) : null,
+          // Of each allocator: its type names, each with its bytes.
+          types: Object.fromEntries(Object.entries(one.heapDumps || {}).map(([name, dump]) => [name, dump.entries.reduce((sums, entry) => {
+            sums[entry.objectTypeName] = (sums[entry.objectTypeName] || 0) + entry.size;
+            return sums;
+          }, {})])),
           blocks: heap ? heap.entries.reduce((sum, entry) => sum + entry.count, 0) : null,
           regions: one.vmRegions ? one.vmRegions.byteStats : null,
           components: Object.fromEntries((one.memoryAllocatorDumps || []).filter((root) => root.name === "components").flatMap((root) => [root, ...root.children])
@@ -26,7 +32,7 @@ await withPage(url, async (page) => {
     };
   });
   // What a click on the memory dumps' dots shows, and then one on the first process's heap.
-  await page.evaluate(() => {
+  await page.evaluate((heap) => {
     const view = document.createElement("tr-ui-a-container-memory-dump-sub-view");
     Polymer.dom(document.body).appendChild(view);
     view.selection = new tr.model.EventSet(model.globalMemoryDumps);
@@ -36,12 +42,12 @@ await withPage(url, async (page) => {
     details.style.height = "500px";
     details.style.display = "flex";
     Polymer.dom(document.body).appendChild(details);
-    details.heapDumps = dumps.map((dump) => dump.heapDumps.malloc);
+    details.heapDumps = dumps.map((dump) => dump.heapDumps[heap]);
     details.aggregationMode = tr.ui.analysis.MemoryColumn.AggregationMode.DIFF;
     details.rebuild();
     window.overview = view;
     window.details = details;
-  });
+  }, chosen);
   await page.waitForTimeout(500);
   const words = (element) => page.evaluate((name) => {
     const texts = [];
@@ -54,5 +60,21 @@ await withPage(url, async (page) => {
     walk(window[name]);
     return texts.filter(Boolean).join(" ");
   }, element);
-  return { ...imported, overview: await words("overview"), details: await words("details") };
+  const byStack = await words("details");
+  await page.evaluate(() => {
+    const found = [];
+    const walk = (node) => {
+      if (node.nodeType === Node.TEXT_NODE) {
+        if (node.textContent.includes("Object type")) { found.push(node.parentElement); }
+        return;
+      }
+      if (["STYLE", "SCRIPT", "TEMPLATE"].includes(node.tagName)) { return; }
+      if (node.shadowRoot) { walk(node.shadowRoot); }
+      for (let child = node.firstChild; child; child = child.nextSibling) { walk(child); }
+    };
+    walk(window.details);
+    found[0].click();
+  });
+  await page.waitForTimeout(500);
+  return { ...imported, overview: await words("overview"), details: byStack, byType: await words("details") };
 }, screenshot);

@@ -366,6 +366,15 @@ narrow(const struct ml_command *command, const struct ml_load *load, struct ml_p
             return false;
         }
     }
+    if (load->heap && !ml_profile_choose_heap(profile, load->heap) && !load->may_lack_heap) {
+        ml_command_say_of(
+            command,
+            load->path,
+            "no process has a heap %s; memlog report --by=heap lists them",
+            load->heap
+        );
+        return false;
+    }
     if (load->role && !ml_profile_select_role(profile, load->role)) {
         if (!load->may_lack) {
             ml_command_say_of(command, load->path, "no process of role %s in it", load->role);

@@ -49,6 +49,12 @@ extern const struct ml_command ml_command_upload;
         .name = "--pid", ML_COUNT_TO(type, member), .least = 1, .value = "PID",                    \
         .wants = "a process id", .help = (text)                                                    \
     }
+#define ML_ROW_HEAP(type, member)                                                                  \
+    {                                                                                              \
+        .name = "--heap", ML_TEXT_TO(type, member), .value = "NAME",                               \
+        .help = "a heap that the program reports itself (memlog.h) instead of malloc's; memlog "   \
+                "report --by=heap lists them"                                                      \
+    }
 #define ML_ROW_LIMIT(type, member, text)                                                           \
     { .name = "--limit", ML_COUNT_TO(type, member), .least = 1, .value = "N", .help = (text) }
 #define ML_ROW_METRIC(type, member, text)                                                          \
@@ -174,6 +180,8 @@ struct ml_load {
     const char *output_path;       /* the only file that may be written; NULL: none */
     uint32_t pid;                  /* this process alone, as if it were the tree; 0: all */
     const char *role;              /* processes of that role alone; NULL: all */
+    const char *heap;              /* all figures are of that heap's; NULL: malloc's */
+    bool may_lack_heap;            /* an earlier dump: the heap may not be in it yet */
     bool may_lack;                 /* an earlier dump: the pid or role may not be in it yet */
     uint64_t prune_bytes;          /* tools/analyzer/stacks/prune.h; 0: nothing is left out */
     struct ml_frame_filter filter; /* tools/analyzer/stacks/frame_filter.h; good ones */

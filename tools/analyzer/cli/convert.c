@@ -37,6 +37,7 @@ static const struct ml_option options[] = {
      .help = "what it becomes (below):"},
     ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
     ML_ROW_PID(struct request, load.pid, "this process only"),
+    ML_ROW_HEAP(struct request, load.heap),
     ML_ROW_METRIC(
         struct request,
         metric,
@@ -80,10 +81,12 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
     for (size_t i = 0; done && i < count; i++) {
         const bool is_last = i + 1 == count; /* which is loaded already */
         load.dump = (uint32_t)i + 1;
+        load.may_lack_heap = !is_last;
         done = is_last || ml_command_load(&ml_command_convert, &load, &others[i]) == ML_EXIT_OK;
         dumps[i] = (struct ml_chrome_dump
         ){.stacks = is_last ? &loaded->stacks : &others[i].stacks,
           .lists_unrecorded = true,
+          .tells_heaps = true,
           .lists_regions = load.prune_bytes == 0,
           .needed_modules_only = load.prune_bytes > 0};
     }
@@ -178,12 +181,12 @@ static int check(const struct ml_command *command, struct request *request, uint
             command, "--before goes with --to=pprof only; memlog diff --html shows what changed"
         );
     }
-    if (request->to == TO_PERFETTO && (load->pid || load->prune_bytes || load->dump ||
+    if (request->to == TO_PERFETTO && (load->pid || load->heap || load->prune_bytes || load->dump ||
                                        load->ended || strcmp(load->path, "-") == 0)) {
         return ml_command_fail(
             command,
-            "--to=perfetto is a dump file as it stands: no --pid, --prune, --dump or --ended, not "
-            "stdin"
+            "--to=perfetto is a dump file as it stands: no --pid, --heap, --prune, --dump or "
+            "--ended, not stdin"
         );
     }
     if (form->is_binary && !request->output && isatty(STDOUT_FILENO)) {

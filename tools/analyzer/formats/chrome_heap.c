@@ -8,7 +8,7 @@
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/string_table.h"
 
-/* memlog has no types of blocks: all have this one. */
+/* Of blocks of which the program says no type. All others have their own ids. */
 enum { TYPE_UNKNOWN = 0 };
 
 struct writer {
@@ -115,16 +115,35 @@ static uint64_t put_nodes(struct writer *writer) {
     return no_stack;
 }
 
-static void put_types(struct writer *writer) {
-    static const char unknown[] = "[unknown]";
+static void put_type(struct writer *writer, uint32_t id, struct ml_profile_text name) {
     struct ml_json *json = writer->json;
 
-    ml_json_open_member(json, "types", '[');
     ml_json_open(json, '{');
-    ml_json_number_member(json, "id", TYPE_UNKNOWN);
-    ml_json_number_member(json, "name_sid", string_number(writer, unknown, sizeof unknown - 1));
+    ml_json_number_member(json, "id", id);
+    ml_json_number_member(json, "name_sid", string_number(writer, name.bytes, name.count_bytes));
     ml_json_close(json, '}');
-    ml_json_close(json, ']');
+}
+
+static void put_types(struct writer *writer) {
+    static const char unknown_word[] = "[unknown]";
+    const struct ml_profile_text unknown = {
+        .bytes = unknown_word, .count_bytes = sizeof unknown_word - 1};
+    const struct ml_chrome_heap *heap = writer->heap;
+    bool *is_put = calloc(ML_TYPES_MAX, sizeof *is_put);
+
+    writer->done = writer->done && is_put;
+    ml_json_open_member(writer->json, "types", '[');
+    put_type(writer, TYPE_UNKNOWN, unknown);
+    for (size_t i = 0; is_put && i < heap->list->count; i++) {
+        const struct ml_stack *stack = &heap->list->stacks[i];
+        if (stack->type != TYPE_UNKNOWN && !is_put[stack->type] &&
+            ml_chrome_heap_shows(stack, heap->metric)) {
+            is_put[stack->type] = true;
+            put_type(writer, stack->type, ml_profile_type_name(heap->process, stack->type));
+        }
+    }
+    ml_json_close(writer->json, ']');
+    free(is_put);
 }
 
 /* Behind nodes and types, which number them. */
@@ -159,7 +178,8 @@ static uint64_t put_maps(struct writer *writer) {
 
 enum column { COLUMN_COUNTS, COLUMN_SIZES, COLUMN_TYPES, COLUMN_NODES, COLUMNS };
 
-static void put_column(struct writer *writer, enum column column, uint64_t no_stack) {
+static void
+put_column(struct writer *writer, enum column column, uint32_t of_heap, uint64_t no_stack) {
     static const char *const names[COLUMNS] = {"counts", "sizes", "types", "nodes"};
     const struct ml_chrome_heap *heap = writer->heap;
     struct ml_json *json = writer->json;
@@ -170,15 +190,51 @@ static void put_column(struct writer *writer, enum column column, uint64_t no_st
         const uint64_t values[COLUMNS] = {
             [COLUMN_COUNTS] = ml_metric_blocks(&stack->own, heap->metric),
             [COLUMN_SIZES] = ml_metric_bytes(&stack->own, heap->metric),
-            [COLUMN_TYPES] = TYPE_UNKNOWN,
+            [COLUMN_TYPES] = stack->type,
             [COLUMN_NODES] =
                 stack->node == ML_STACKS_NONE ? no_stack : writer->node_ids[stack->node],
         };
-        if (ml_chrome_heap_shows(stack, heap->metric)) {
+        if (stack->heap == of_heap && ml_chrome_heap_shows(stack, heap->metric)) {
             ml_json_number(json, values[column]);
         }
     }
     ml_json_close(json, ']');
+}
+
+const char *ml_chrome_heap_name(
+    const struct ml_profile_process *process,
+    uint32_t heap,
+    char out_name[ML_CHROME_HEAP_NAME_BYTES]
+) {
+    (void
+    )snprintf(out_name, ML_CHROME_HEAP_NAME_BYTES, "%s", ml_profile_heap_name(process, heap).bytes);
+    for (char *at = strchr(out_name, '/'); at; at = strchr(at, '/')) {
+        *at = '_';
+    }
+    if (strcmp(out_name, "components") == 0) { /* all memory's, which stand beside */
+        (void)snprintf(out_name, ML_CHROME_HEAP_NAME_BYTES, "[components, as reported]");
+    }
+    return out_name;
+}
+
+bool ml_chrome_heap_tells(
+    const struct ml_profile *profile, const struct ml_profile_process *process, size_t number
+) {
+    return !profile->heap.bytes ||
+           ml_profile_text_eq(
+               ml_profile_heap_name(process, process->heaps[number].id), profile->heap
+           );
+}
+
+/* One heap's own columns. */
+static void put_allocator(struct writer *writer, uint32_t heap, uint64_t no_stack) {
+    char name[ML_CHROME_HEAP_NAME_BYTES];
+
+    ml_json_open_member(writer->json, ml_chrome_heap_name(writer->heap->process, heap, name), '{');
+    for (enum column column = 0; column < COLUMNS; column++) {
+        put_column(writer, column, heap, no_stack);
+    }
+    ml_json_close(writer->json, '}');
 }
 
 static void put_heaps(struct writer *writer) {
@@ -189,11 +245,14 @@ static void put_heaps(struct writer *writer) {
     ml_json_number_member(json, "version", 1);
     no_stack = put_maps(writer);
     ml_json_open_member(json, "allocators", '{');
-    ml_json_open_member(json, "malloc", '{');
-    for (enum column column = 0; column < COLUMNS; column++) {
-        put_column(writer, column, no_stack);
+    if (!writer->heap->stacks->profile->heap.bytes || !writer->heap->has_heaps) {
+        put_allocator(writer, 0, no_stack);
     }
-    ml_json_close(json, '}');
+    for (size_t i = 0; writer->heap->has_heaps && i < writer->heap->process->heaps_count; i++) {
+        if (ml_chrome_heap_tells(writer->heap->stacks->profile, writer->heap->process, i)) {
+            put_allocator(writer, writer->heap->process->heaps[i].id, no_stack);
+        }
+    }
     ml_json_close(json, '}');
     ml_json_close(json, '}');
 }

@@ -1,5 +1,6 @@
-/* The heap of one process as in Chrome's traces, a heaps_v2 member: stacks as nodes with parents,
- * names as numbered strings, a column for each figure. Room: tools. Context: one thread.
+/* The heaps of one process as in Chrome's traces, a heaps_v2 member: stacks as nodes with parents,
+ * names as numbered strings, a column for each figure of each heap. Room: tools. Context: one
+ * thread.
  *
  * One rule: a node's values are its own, not its callees', so that the columns add up to the
  * report's sums.
@@ -27,7 +28,9 @@ struct ml_chrome_numbers {
 /* The parts of which a heap is written; all borrowed. */
 struct ml_chrome_heap {
     const struct ml_stacks *stacks;
-    const struct ml_stack_list *list; /* the process's own */
+    const struct ml_stack_list *list;         /* the process's own, or its details */
+    bool has_heaps;                           /* it is a list of details */
+    const struct ml_profile_process *process; /* whose heaps and types these are */
     enum ml_metric metric;
     /* For each of the stacks' files: added to an offset it gives the process's own address. */
     const uint64_t *file_biases;
@@ -35,6 +38,19 @@ struct ml_chrome_heap {
 
 /* Whether the stack's metric is not 0: only such stacks are in the heap. */
 bool ml_chrome_heap_shows(const struct ml_stack *stack, enum ml_metric metric);
+
+/* What the viewer calls the process's heap. A "/" would divide the name. */
+enum { ML_CHROME_HEAP_NAME_BYTES = 256 };
+const char *ml_chrome_heap_name(
+    const struct ml_profile_process *process,
+    uint32_t heap,
+    char out_name[ML_CHROME_HEAP_NAME_BYTES]
+);
+
+/* Whether the heap of that number in process->heaps is one of those that are asked for. */
+bool ml_chrome_heap_tells(
+    const struct ml_profile *profile, const struct ml_profile_process *process, size_t number
+);
 
 /* Write the member with its name.
  *

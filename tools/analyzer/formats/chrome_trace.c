@@ -22,6 +22,7 @@ struct writer {
     size_t process; /* its place in the profile */
     enum ml_metric metric;
     bool lists_regions;
+    bool tells_heaps;
     uint64_t pid;
     struct ml_chrome_numbers *numbers;
     uint64_t *file_biases;
@@ -36,24 +37,49 @@ static bool is_module_of(
     return ml_profile_text_eq(ml_profile_module_path(process, module), file->path);
 }
 
-/* The viewer shows heap details only of what stands here, too. */
-static void put_allocator(struct writer *writer) {
+/* Identifies a heap: of all processes together, one each. */
+static uint64_t guid_of(const struct writer *writer, uint32_t heap) {
+    return ((uint64_t)(heap + 1) << 32) + writer->pid;
+}
+
+static void
+put_allocator_of(struct writer *writer, uint32_t heap, const struct ml_profile_totals *totals) {
     struct ml_json *json = &writer->json;
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
-    uint64_t bytes = ml_metric_bytes(&process->totals, writer->metric);
-    uint64_t blocks = ml_metric_blocks(&process->totals, writer->metric);
+    char name[ML_CHROME_HEAP_NAME_BYTES];
 
-    ml_json_open_member(json, "allocators", '{');
-    ml_json_open_member(json, "malloc", '{');
-    ml_chrome_hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
+    ml_json_open_member(json, ml_chrome_heap_name(process, heap, name), '{');
+    ml_chrome_hex_member(json, "guid", guid_of(writer, heap));
     ml_json_open_member(json, "attrs", '{');
-    ml_chrome_scalar(json, "size", "bytes", bytes);
-    ml_chrome_scalar(json, "object_count", "objects", blocks);
-    if (process->totals.peak_bytes > 0) {
-        ml_chrome_scalar(json, "peak_size", "bytes", process->totals.peak_bytes);
+    ml_chrome_scalar(json, "size", "bytes", ml_metric_bytes(totals, writer->metric));
+    ml_chrome_scalar(json, "object_count", "objects", ml_metric_blocks(totals, writer->metric));
+    if (totals->peak_bytes > 0) {
+        ml_chrome_scalar(json, "peak_size", "bytes", totals->peak_bytes);
     }
     ml_json_close(json, '}');
     ml_json_close(json, '}');
+}
+
+/* Whether the process's list is that of its details. */
+static bool has_heaps(const struct writer *writer) {
+    return writer->tells_heaps && writer->stacks->details &&
+           writer->stacks->details[writer->process].stacks;
+}
+
+/* The viewer shows heap details only of what stands here, too. */
+static void put_allocators(struct writer *writer) {
+    struct ml_json *json = &writer->json;
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+
+    ml_json_open_member(json, "allocators", '{');
+    if (!writer->profile->heap.bytes || !has_heaps(writer)) {
+        put_allocator_of(writer, 0, &process->totals);
+    }
+    for (size_t i = 0; has_heaps(writer) && i < process->heaps_count; i++) {
+        if (ml_chrome_heap_tells(writer->profile, process, i)) {
+            put_allocator_of(writer, process->heaps[i].id, &process->heaps[i].own);
+        }
+    }
     if (writer->lists_regions) {
         ml_chrome_components(json, process, writer->pid);
     }
@@ -166,7 +192,10 @@ static enum ml_status put_dump(struct writer *writer) {
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
     const struct ml_chrome_heap heap = {
         .stacks = writer->stacks,
-        .list = &writer->stacks->processes[writer->process],
+        .list = has_heaps(writer) ? &writer->stacks->details[writer->process]
+                                  : &writer->stacks->processes[writer->process],
+        .has_heaps = has_heaps(writer),
+        .process = process,
         .metric = writer->metric,
         .file_biases = writer->file_biases,
     };
@@ -186,7 +215,7 @@ static enum ml_status put_dump(struct writer *writer) {
     ml_json_string_member(json, "level_of_detail", "detailed");
     put_totals(writer);
     put_regions(writer);
-    put_allocator(writer);
+    put_allocators(writer);
     status = ml_chrome_heap_write(json, &heap, writer->numbers);
     ml_json_close(json, '}');
     ml_json_close(json, '}');
@@ -213,7 +242,8 @@ static void biases_find(struct writer *writer) {
 /* Note the files of which an address is shown that no symbol names. */
 static void needed_find(struct writer *writer) {
     const struct ml_stacks *stacks = writer->stacks;
-    const struct ml_stack_list *list = &stacks->processes[writer->process];
+    const struct ml_stack_list *list =
+        has_heaps(writer) ? &stacks->details[writer->process] : &stacks->processes[writer->process];
 
     for (size_t i = 0; i < list->count; i++) {
         uint32_t node = ml_chrome_heap_shows(&list->stacks[i], writer->metric)
@@ -382,6 +412,7 @@ static enum ml_status events_write(
             .process = i,
             .metric = metric,
             .lists_regions = dump->lists_regions,
+            .tells_heaps = dump->tells_heaps,
             .numbers = numbers ? numbers : &own,
         };
         if (is_last) {

@@ -271,34 +271,56 @@ static void put_allocation(
     step(writer, into);
 }
 
+static uint64_t callsite_of(const struct writer *writer, const struct ml_stack *stack) {
+    return stack->node == ML_STACKS_NONE ? writer->stacks->nodes_count + 1
+                                         : (uint64_t)stack->node + 1;
+}
+
+/* Of all heaps, by their names. malloc's has Perfetto's. */
+static void put_allocations(
+    struct writer *writer,
+    const struct ml_profile_process *process,
+    const struct ml_stack_list *list,
+    sqlite3_stmt *into
+) {
+    for (size_t i = 0; writer->status == ML_OK && i < list->count; i++) {
+        const struct ml_stack *stack = &list->stacks[i];
+        const uint64_t freed_blocks = stack->own.total_blocks - stack->own.live_blocks;
+        const uint64_t freed_bytes = stack->own.total_bytes - stack->own.live_bytes;
+        const uint64_t callsite = callsite_of(writer, stack);
+
+        if (stack->heap == 0) {
+            bind_string(writer, into, 6, "libc.malloc");
+        } else {
+            bind_string(writer, into, 6, ml_profile_heap_name(process, stack->heap).bytes);
+        }
+        put_allocation(writer, into, callsite, stack->own.total_blocks, stack->own.total_bytes);
+        if (freed_blocks > 0 || freed_bytes > 0) {
+            put_allocation(writer, into, callsite, -freed_blocks, -freed_bytes);
+        }
+    }
+}
+
 static void put_process_stacks(
     struct writer *writer, size_t process_number, sqlite3_stmt *allocations, sqlite3_stmt *exact
 ) {
     const struct ml_profile_process *process = &writer->profile->processes[process_number];
     const struct ml_stack_list *list = &writer->stacks->processes[process_number];
+    const struct ml_stack_list *details = &writer->stacks->details[process_number];
     uint64_t ts = process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING
                       ? writer->profile->now.boottime_ns
                       : process->end.boottime_ns;
 
     bind(writer, allocations, 1, ts);
     bind(writer, allocations, 2, process_number + 1);
+    put_allocations(writer, process, details->stacks ? details : list, allocations);
     bind(writer, exact, 1, process_number + 1);
     for (size_t i = 0; writer->status == ML_OK && i < list->count; i++) {
         const struct ml_stack *stack = &list->stacks[i];
         const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
-        uint64_t freed_blocks = stack->own.total_blocks - stack->own.live_blocks;
-        uint64_t freed_bytes = stack->own.total_bytes - stack->own.live_bytes;
-        uint64_t callsite = stack->node == ML_STACKS_NONE ? writer->stacks->nodes_count + 1
-                                                          : (uint64_t)stack->node + 1;
         int column = 0;
 
-        put_allocation(
-            writer, allocations, callsite, stack->own.total_blocks, stack->own.total_bytes
-        );
-        if (freed_blocks > 0 || freed_bytes > 0) {
-            put_allocation(writer, allocations, callsite, -freed_blocks, -freed_bytes);
-        }
-        bind(writer, exact, 2, callsite);
+        bind(writer, exact, 2, callsite_of(writer, stack));
         bind_text(writer, exact, 3, thread.bytes, thread.count_bytes);
         column = bind_totals(writer, exact, 4, &stack->own);
         bind(writer, exact, column++, stack->tree_peak_bytes);
@@ -312,7 +334,7 @@ static void put_stacks(struct writer *writer) {
     sqlite3_stmt *allocations = prepare(
         writer,
         "INSERT INTO heap_profile_allocation(ts,upid,heap_name,callsite_id,count,size)"
-        " VALUES (?1,?2,'libc.malloc',?3,?4,?5)"
+        " VALUES (?1,?2,?6,?3,?4,?5)"
     );
     sqlite3_stmt *exact =
         prepare(writer, "INSERT INTO memlog_stack VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");

@@ -164,7 +164,7 @@ ml_stacks_filter_frames(struct ml_stacks *stacks, const struct ml_frame_filter *
         work.verdicts[i] = place_filter(stacks, &stacks->places[i], &words);
     }
     done = done && nodes_filter(stacks, &work, nodes_count);
-    for (size_t i = 0; done && i <= stacks->processes_count; i++) {
+    for (size_t i = 0; done && i < ml_stacks_lists(stacks); i++) {
         list_filter(ml_stacks_list(stacks, i), &work);
     }
     done = done && ml_stacks_forget(stacks) == ML_OK;

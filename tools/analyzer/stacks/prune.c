@@ -67,7 +67,7 @@ static bool list_prune(struct ml_stacks *stacks, struct ml_stack_list *list, uin
 }
 
 void ml_prune_renumber(struct ml_stacks *stacks, const uint32_t *numbers) {
-    for (size_t l = 0; l <= stacks->processes_count; l++) {
+    for (size_t l = 0; l < ml_stacks_lists(stacks); l++) {
         struct ml_stack_list *list = ml_stacks_list(stacks, l);
         for (size_t i = 0; i < list->count; i++) {
             if (list->stacks[i].node != ML_STACKS_NONE) {
@@ -122,7 +122,7 @@ enum ml_status ml_stacks_forget(struct ml_stacks *stacks) {
     bool *marks = calloc(stacks->nodes_count + 1, sizeof *marks);
     bool done = marks != NULL;
 
-    for (size_t l = 0; done && l <= stacks->processes_count; l++) {
+    for (size_t l = 0; done && l < ml_stacks_lists(stacks); l++) {
         const struct ml_stack_list *list = ml_stacks_list(stacks, l);
         for (size_t i = 0; i < list->count; i++) {
             mark_path(stacks, list->stacks[i].node, marks);
@@ -141,7 +141,7 @@ enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes) {
     if (below_bytes == 0) {
         return ML_OK;
     }
-    for (size_t i = 0; done && i <= stacks->processes_count; i++) {
+    for (size_t i = 0; done && i < ml_stacks_lists(stacks); i++) {
         done = list_prune(stacks, ml_stacks_list(stacks, i), below_bytes);
     }
     return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
@@ -157,14 +157,14 @@ static void copy_array(void *to, const void *from, size_t count_bytes) {
 bool ml_stacks_copy_init(struct ml_stacks_copy *copy, struct ml_stacks *stacks) {
     size_t total = 0;
 
-    for (size_t i = 0; i <= stacks->processes_count; i++) {
+    for (size_t i = 0; i < ml_stacks_lists(stacks); i++) {
         total += ml_stacks_list(stacks, i)->count;
     }
     *copy = (struct ml_stacks_copy){
         .nodes = calloc(stacks->nodes_count + 1, sizeof *copy->nodes),
         .places = calloc(stacks->places_count + 1, sizeof *copy->places),
         .stacks = calloc(total + 1, sizeof *copy->stacks),
-        .counts = calloc(stacks->processes_count + 1, sizeof *copy->counts),
+        .counts = calloc(ml_stacks_lists(stacks), sizeof *copy->counts),
         .nodes_count = stacks->nodes_count,
         .places_count = stacks->places_count,
         .guilty = stacks->guilty,
@@ -176,7 +176,7 @@ bool ml_stacks_copy_init(struct ml_stacks_copy *copy, struct ml_stacks *stacks) 
     copy_array(copy->nodes, stacks->nodes, stacks->nodes_count * sizeof *copy->nodes);
     copy_array(copy->places, stacks->places, stacks->places_count * sizeof *copy->places);
     total = 0;
-    for (size_t i = 0; i <= stacks->processes_count; i++) {
+    for (size_t i = 0; i < ml_stacks_lists(stacks); i++) {
         const struct ml_stack_list *list = ml_stacks_list(stacks, i);
         copy->counts[i] = list->count;
         copy_array(copy->stacks + total, list->stacks, list->count * sizeof *copy->stacks);
@@ -202,7 +202,7 @@ enum ml_status ml_stacks_restore(struct ml_stacks *stacks, const struct ml_stack
     stacks->nodes_count = copy->nodes_count;
     stacks->places_count = copy->places_count;
     stacks->guilty = copy->guilty;
-    for (size_t i = 0; i <= stacks->processes_count; i++) {
+    for (size_t i = 0; i < ml_stacks_lists(stacks); i++) {
         struct ml_stack_list *list = ml_stacks_list(stacks, i);
         copy_array(list->stacks, copy->stacks + at, copy->counts[i] * sizeof *copy->stacks);
         list->count = copy->counts[i];

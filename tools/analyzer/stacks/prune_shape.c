@@ -168,7 +168,7 @@ enum ml_status ml_stacks_merge_functions(struct ml_stacks *stacks) {
 
     if (done) {
         ml_prune_renumber(stacks, nodes);
-        for (size_t i = 0; i <= stacks->processes_count; i++) {
+        for (size_t i = 0; i < ml_stacks_lists(stacks); i++) {
             ml_stack_list_finish(ml_stacks_list(stacks, i));
         }
         if (stacks->guilty != ML_STACKS_NONE) {

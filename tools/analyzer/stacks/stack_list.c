@@ -29,7 +29,13 @@ static int order_by_node(const void *left, const void *right) {
     const struct ml_stack *a = left;
     const struct ml_stack *b = right;
 
-    return (a->node > b->node) - (a->node < b->node);
+    if (a->node != b->node) {
+        return a->node > b->node ? 1 : -1;
+    }
+    if (a->heap != b->heap) {
+        return a->heap > b->heap ? 1 : -1;
+    }
+    return (a->type > b->type) - (a->type < b->type);
 }
 
 static int descending(uint64_t a, uint64_t b) {
@@ -60,7 +66,7 @@ void ml_stack_list_finish(struct ml_stack_list *list) {
     for (size_t i = 1; i < list->count; i++) {
         const struct ml_stack *one = &list->stacks[i];
         struct ml_stack *last = &list->stacks[merged];
-        if (one->node == last->node) {
+        if (order_by_node(one, last) == 0) {
             ml_profile_totals_add(&last->own, &one->own);
             last->tree_peak_bytes += one->tree_peak_bytes;
             last->tree_peak_blocks += one->tree_peak_blocks;

@@ -1,6 +1,7 @@
 /* Lists of stacks with their figures. Room: tools. Context: one thread.
  *
- * One rule: a finished list has one entry a node. It is sorted by live bytes, then peak, then
+ * One rule: a finished list has one entry a node; one of details has one for each node, heap and
+ * type. It is sorted by live bytes, then peak, then
  * total, the largest first, then by node. */
 #ifndef MEMLOG_TOOLS_ANALYZER_STACKS_STACK_LIST_H
 #define MEMLOG_TOOLS_ANALYZER_STACKS_STACK_LIST_H
@@ -16,6 +17,7 @@
 
 struct ml_stack {
     uint32_t node;                /* ML_STACKS_NONE: no stack */
+    uint16_t heap, type;          /* in a list of details: the process's ids; else 0 */
     struct ml_profile_totals own; /* in the tree's list, peaks are shares of the tree's peak */
     uint64_t tree_peak_bytes, tree_peak_blocks;
     double tree_peak_bytes_variance, tree_peak_blocks_variance;

@@ -141,7 +141,14 @@ uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t plac
 }
 
 struct ml_stack_list *ml_stacks_list(struct ml_stacks *stacks, size_t number) {
+    if (number > stacks->processes_count) {
+        return &stacks->details[number - stacks->processes_count - 1];
+    }
     return number == 0 ? &stacks->tree : &stacks->processes[number - 1];
+}
+
+size_t ml_stacks_lists(const struct ml_stacks *stacks) {
+    return 1 + stacks->processes_count + (stacks->details ? stacks->processes_count : 0);
 }
 
 /* The place of a process's node. */
@@ -218,6 +225,30 @@ static bool cells_collect(
     return true;
 }
 
+/* The cells of all heaps, by heap and type. */
+static bool details_collect(
+    const struct ml_profile_process *process, const uint32_t *merged, struct ml_stack_list *list
+) {
+    const size_t count = process->cells_count + process->apart_count;
+
+    if (process->heaps_count == 0 && process->types_count == 0) {
+        return true;
+    }
+    if (!ml_stack_list_reserve(list, count)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_profile_cell *cell = &process->cells[i];
+        size_t node = ml_profile_node_at(process, cell->node);
+        struct ml_stack *stack = &list->stacks[list->count++];
+        *stack = ml_stack_of_cell(cell, node == SIZE_MAX ? ML_STACKS_NONE : merged[node]);
+        stack->heap = cell->heap;
+        stack->type = cell->type;
+    }
+    ml_stack_list_finish(list);
+    return true;
+}
+
 static enum ml_status process_collect(
     struct ml_stacks *stacks, const struct ml_profile_process *process, struct ml_stack_list *list
 ) {
@@ -230,8 +261,9 @@ static enum ml_status process_collect(
         files[i] = file_intern(stacks, process, &process->modules[i]);
         done = files[i] != ML_STACKS_NONE;
     }
-    done =
-        done && nodes_merge(stacks, process, files, merged) && cells_collect(process, merged, list);
+    done = done && nodes_merge(stacks, process, files, merged) &&
+           cells_collect(process, merged, list) &&
+           details_collect(process, merged, &stacks->details[process - stacks->profile->processes]);
     if (done && stacks->profile->trigger.process_id == process->id) {
         size_t node = ml_profile_node_at(process, stacks->profile->trigger.node);
         stacks->guilty = node == SIZE_MAX ? ML_STACKS_NONE : merged[node];
@@ -271,9 +303,10 @@ enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile 
     *stacks = (struct ml_stacks
     ){.profile = profile, .processes_count = profile->processes_count, .guilty = ML_STACKS_NONE};
     stacks->processes = calloc(profile->processes_count + 1, sizeof stacks->processes[0]);
+    stacks->details = calloc(profile->processes_count + 1, sizeof stacks->details[0]);
     stacks->series = calloc(profile->series_count + 1, sizeof stacks->series[0]);
     stacks->merged = calloc(profile->processes_count + 1, sizeof stacks->merged[0]);
-    if (!stacks->processes || !stacks->series || !stacks->merged) {
+    if (!stacks->processes || !stacks->details || !stacks->series || !stacks->merged) {
         stacks->processes_count = 0;
         return ML_ENV_MEMORY;
     }
@@ -293,10 +326,12 @@ enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile 
 void ml_stacks_fini(struct ml_stacks *stacks) {
     for (size_t i = 0; i < stacks->processes_count; i++) {
         free(stacks->processes[i].stacks);
+        free(stacks->details[i].stacks);
         free(stacks->merged[i]);
     }
     free(stacks->merged);
     free(stacks->processes);
+    free(stacks->details);
     free(stacks->series);
     free(stacks->tree.stacks);
     free(stacks->files);

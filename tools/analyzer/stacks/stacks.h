@@ -63,6 +63,8 @@ struct ml_stacks {
     size_t symbols_count, symbols_capacity;
     struct ml_stack_list *processes; /* in the profile's order */
     size_t processes_count;
+    struct ml_stack_list *details; /* of each: by heap and type, too; empty where malloc's, without
+                                      types, is all there is */
     struct ml_stack_list tree;
     uint32_t *series;  /* the node of each series of the profile, ML_STACKS_NONE: no stack; not
                           valid any more after pruning or filtering */
@@ -82,8 +84,10 @@ void ml_stacks_fini(struct ml_stacks *stacks);
 uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place);
 uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t place);
 
-/* The tree's list is number 0, that of processes[i] is number i + 1. */
+/* The tree's list is number 0, that of processes[i] is number i + 1. Behind them come those of
+ * details, as many as there are processes. */
 struct ml_stack_list *ml_stacks_list(struct ml_stacks *stacks, size_t number);
+size_t ml_stacks_lists(const struct ml_stacks *stacks);
 
 /* Order numbers of places by file, then offset. */
 void ml_stacks_sort_places(const struct ml_stacks *stacks, uint32_t *places, size_t count);
