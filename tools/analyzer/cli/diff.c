@@ -16,6 +16,7 @@ struct request {
     enum ml_ended ended;
     uint32_t limit;
     const char *files[ML_DIFF_SIDES];
+    const char *heap;
     struct ml_frame_filter filter;
 };
 
@@ -37,6 +38,7 @@ static const struct ml_option options[] = {
     ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
     ML_ROW_METRIC(struct request, metric, "what the change is counted in (default: live bytes)"),
     ML_ROW_LIMIT(struct request, limit, "at most N stacks of each list (text: 5, JSON: all)"),
+    ML_ROW_HEAP(struct request, heap),
     ML_ROWS_FRAME_FILTER(struct request, filter),
     ML_ROW_ENDED(struct request, ended),
 };
@@ -102,6 +104,8 @@ static int load_sides(
         loads[side] = (struct ml_load
         ){.path = request->files[side],
           .output_path = request->output,
+          .heap = request->heap,
+          .may_lack_heap = side == 0,
           .filter = request->filter,
           .ended = request->ended,
           .processes = request->form == FORM_PPROF ? ML_LOAD_AS_TREE : ML_LOAD_OWN};

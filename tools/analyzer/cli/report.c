@@ -14,7 +14,8 @@ struct request {
     uint32_t limit;
 };
 
-static const char *const kinds[] = {"function", "module", "thread", "size", "process", NULL};
+static const char *const kinds[] = {
+    "function", "module", "thread", "size", "process", "type", "heap", NULL};
 static const char *const orders[] = {"bytes", "cumulative", "blocks", "temporary", NULL};
 
 static const struct ml_option options[] = {
@@ -46,6 +47,7 @@ static const struct ml_option options[] = {
         struct request, limit, "at most N lines of each list (text: 5 stacks or 20 rows; else all)"
     ),
     ML_ROW_PID(struct request, load.pid, "this process alone, as if it were the tree"),
+    ML_ROW_HEAP(struct request, load.heap),
     ML_ROW_DUMP(struct request, load.dump),
     ML_ROW_ENDED(struct request, load.ended),
     {.name = "--json",
@@ -89,11 +91,15 @@ static int understand(const struct ml_command *command, struct request *request,
     report->file_path = request->load.path;
     report->pid = request->load.pid;
     if (ml_frame_filter_is_any(&request->load.filter) && report->list == ML_LIST_ROWS &&
-        report->by == ML_BY_SIZE) {
+        (report->by == ML_BY_SIZE || report->by >= ML_BY_TYPE)) {
         return ml_command_fail(
             command,
-            "sizes are known of all stacks together: no --focus and the like with --by=size"
+            "sizes, types and heaps are known of all stacks together: no --focus and the like with "
+            "--by=size, type or heap"
         );
+    }
+    if (request->load.heap && by && report->by == ML_BY_HEAP) {
+        return ml_command_fail(command, "--by=heap lists all heaps: no --heap with it");
     }
     return ML_EXIT_OK;
 }

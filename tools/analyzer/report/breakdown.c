@@ -164,33 +164,110 @@ static bool by_frames(struct work *work) {
     return done;
 }
 
+/* The row of that name, which is added when it is missing. NO_ROW: no memory. */
+static uint32_t row_named(struct ml_breakdown *breakdown, struct ml_profile_text name) {
+    const uint64_t hash = ml_hash(0, name.bytes, name.count_bytes);
+    size_t at = 0;
+    uint32_t row = ml_index_first(&breakdown->index, hash, &at);
+
+    while (row != ML_INDEX_NONE && strcmp(breakdown->rows[row].name, name.bytes) != 0) {
+        row = ml_index_next(&breakdown->index, hash, &at);
+    }
+    if (row == ML_INDEX_NONE) {
+        row = row_new(breakdown, name.bytes, "");
+        if (row != NO_ROW && !ml_index_add(&breakdown->index, hash, row)) {
+            return NO_ROW;
+        }
+    }
+    return row;
+}
+
+/* No row has callees. */
+static void finish_names(struct ml_breakdown *breakdown, const char *nameless) {
+    for (size_t i = 0; i < breakdown->rows_count; i++) {
+        struct ml_breakdown_row *row = &breakdown->rows[i];
+        row->name = row->name[0] ? row->name : nameless;
+        row->cumulative = row->self;
+    }
+}
+
 static bool by_threads(struct work *work) {
     struct ml_breakdown *breakdown = work->breakdown;
     const struct ml_stack_list *list = &work->stacks->tree;
 
     for (size_t i = 0; i < list->count; i++) {
-        struct ml_profile_text thread = ml_stacks_thread(work->stacks, list->stacks[i].node);
-        uint64_t hash = ml_hash(0, thread.bytes, thread.count_bytes);
-        size_t at = 0;
-        uint32_t row = ml_index_first(&breakdown->index, hash, &at);
-
-        while (row != ML_INDEX_NONE && strcmp(breakdown->rows[row].name, thread.bytes) != 0) {
-            row = ml_index_next(&breakdown->index, hash, &at);
-        }
-        if (row == ML_INDEX_NONE) {
-            row = row_new(breakdown, thread.bytes, "");
-            if (row == NO_ROW || !ml_index_add(&breakdown->index, hash, row)) {
-                return false;
-            }
+        const uint32_t row =
+            row_named(breakdown, ml_stacks_thread(work->stacks, list->stacks[i].node));
+        if (row == NO_ROW) {
+            return false;
         }
         totals_add(&breakdown->rows[row], &list->stacks[i]);
     }
-    for (size_t i = 0; i < breakdown->rows_count; i++) {
-        struct ml_breakdown_row *row = &breakdown->rows[i];
-        row->name = row->name[0] ? row->name : "[threads without a name]";
-        row->cumulative = row->self;
+    finish_names(breakdown, "[threads without a name]");
+    return true;
+}
+
+static bool by_types(struct work *work) {
+    struct ml_breakdown *breakdown = work->breakdown;
+    const struct ml_profile *profile = work->stacks->profile;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        const bool is_shown = ml_profile_is_shown(profile, process);
+        for (size_t c = 0; c < process->cells_count; c++) {
+            const struct ml_stack stack =
+                ml_stack_in_tree(ml_stack_of_cell(&process->cells[c], ML_STACKS_NONE), is_shown);
+            const uint32_t row =
+                row_named(breakdown, ml_profile_type_name(process, process->cells[c].type));
+            if (row == NO_ROW) {
+                return false;
+            }
+            totals_add(&breakdown->rows[row], &stack);
+        }
+    }
+    finish_names(breakdown, "[no type]");
+    return true;
+}
+
+/* Also the temporary blocks, which the sums of a heap lack. */
+static bool count_heap(
+    struct ml_breakdown *breakdown,
+    const struct ml_profile_process *process,
+    uint32_t heap,
+    struct ml_profile_totals totals,
+    bool is_shown
+) {
+    const uint32_t row = row_named(breakdown, ml_profile_heap_name(process, heap));
+
+    if (row == NO_ROW) {
+        return false;
+    }
+    if (!is_shown) {
+        ml_profile_totals_forget_live(&totals);
+    }
+    ml_profile_totals_add(&breakdown->rows[row].self, &totals);
+    for (size_t c = 0; c < process->cells_count + process->apart_count; c++) {
+        breakdown->rows[row].temporary_blocks +=
+            process->cells[c].heap == heap ? process->cells[c].temporary_blocks : 0;
     }
     return true;
+}
+
+static bool by_heaps(struct work *work) {
+    const struct ml_profile *profile = work->stacks->profile;
+    bool done = true;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        const bool is_shown = ml_profile_is_shown(profile, process);
+        done = done && count_heap(work->breakdown, process, 0, process->totals, is_shown);
+        for (size_t h = 0; done && h < process->heaps_count; h++) {
+            const struct ml_profile_heap *heap = &process->heaps[h];
+            done = count_heap(work->breakdown, process, heap->id, heap->own, is_shown);
+        }
+    }
+    finish_names(work->breakdown, "[heap without a name]");
+    return done;
 }
 
 static bool by_sizes(struct work *work) {
@@ -292,6 +369,12 @@ enum ml_status ml_breakdown_init(
         break;
     case ML_BY_PROCESS:
         done = by_processes(&work);
+        break;
+    case ML_BY_TYPE:
+        done = by_types(&work);
+        break;
+    case ML_BY_HEAP:
+        done = by_heaps(&work);
         break;
     default:
         done = by_frames(&work);

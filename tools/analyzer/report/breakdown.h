@@ -1,6 +1,8 @@
-/* Who holds what, by function, module, thread, size or process. Room: tools. Context: one thread.
+/* Who holds what, by function, module, thread, size, process, type or heap. Room: tools. Context:
+ * one thread.
  *
- * One rule: the rows' own figures (`self`) add up to the dump's. `cumulative` counts a stack once
+ * One rule: the rows' own figures (`self`) add up to the dump's, but for heaps: each stands beside
+ * the dump's own, which is malloc's. `cumulative` counts a stack once
  * for each row in it, even if the row is in it twice. */
 #ifndef MEMLOG_TOOLS_ANALYZER_REPORT_BREAKDOWN_H
 #define MEMLOG_TOOLS_ANALYZER_REPORT_BREAKDOWN_H
@@ -19,7 +21,9 @@ enum ml_breakdown_by {
     ML_BY_MODULE,   /* the file of that function */
     ML_BY_THREAD,   /* as named at the stack's root */
     ML_BY_SIZE,     /* blocks of 2^n to 2^(n+1) - 1 bytes */
-    ML_BY_PROCESS   /* one row an image; its peak is its share of the tree's */
+    ML_BY_PROCESS,  /* one row an image; its peak is its share of the tree's */
+    ML_BY_TYPE,     /* as the program reported it */
+    ML_BY_HEAP      /* malloc's, and each that programs reported; peaks are the sum of processes' */
 };
 
 struct ml_breakdown_row {

@@ -16,7 +16,8 @@ enum {
 enum { TITLE_BYTES = 64 };
 
 static const char *title_of(const struct ml_report *report, char out_title[TITLE_BYTES]) {
-    static const char *const rows[] = {"Functions", "Files", "Threads", "Sizes", "Processes"};
+    static const char *const rows[] = {
+        "Functions", "Files", "Threads", "Sizes", "Processes", "Types", "Heaps"};
     static const char *const figures[] = {
         "live bytes", "the peak", "bytes allocated", "resident bytes", "waste", "pages held alone"};
     const bool is_over =
@@ -65,9 +66,12 @@ static void put_row(const struct ml_report_page *page, const struct ml_breakdown
                          : NAME_COLUMNS_MIN;
     char name[ML_REPORT_NAME_BYTES];
 
-    ml_report_print(
-        page, ML_BOLD "%11s" ML_PLAIN " %5.1f%%  ", ml_units_size(self).text, percent(self, whole)
-    );
+    ml_report_print(page, ML_BOLD "%11s" ML_PLAIN, ml_units_size(self).text);
+    if (report->by == ML_BY_HEAP) { /* they are no parts of malloc's */
+        fprintf(page->out, " %6s  ", "");
+    } else {
+        fprintf(page->out, " %5.1f%%  ", percent(self, whole));
+    }
     if (has_cumulative(report)) {
         fprintf(
             page->out, "%11s %5.1f%%", ml_units_size(cumulative).text, percent(cumulative, whole)
@@ -130,7 +134,8 @@ void ml_report_breakdown(const struct ml_report_page *page) {
 /* ---- JSON */
 
 void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
-    static const char *const names[] = {"function", "module", "thread", "size", "process"};
+    static const char *const names[] = {
+        "function", "module", "thread", "size", "process", "type", "heap"};
     size_t count = rows_wanted(report, SIZE_MAX);
 
     ml_json_string_member(json, "by", names[report->by]);

@@ -121,6 +121,10 @@ static void put_stacks(
         ml_report_json_totals(json, &stack->own);
         ml_json_number_member(json, "temporary_blocks", stack->temporary_blocks);
         ml_report_json_pages(json, report->profile, process, &stack->own);
+        if (process) {
+            text_member(json, "heap", ml_profile_heap_name(process, stack->heap));
+            text_member(json, "type", ml_profile_type_name(process, stack->type));
+        }
         text_member(json, "thread", ml_stacks_thread(report->stacks, stack->node));
         ml_report_json_frames(json, report->stacks, stack->node);
         ml_json_close(json, '}');
@@ -420,6 +424,39 @@ static void put_accounting(struct ml_json *json, const struct ml_profile_account
     ml_json_close(json, '}');
 }
 
+static void put_heap(
+    struct ml_json *json,
+    struct ml_profile_text name,
+    const struct ml_profile_totals *totals,
+    uint64_t unknown_frees
+) {
+    ml_json_open(json, '{');
+    text_member(json, "name", name);
+    ml_report_json_totals(json, totals);
+    ml_json_number_member(json, "unknown_frees", unknown_frees);
+    ml_json_close(json, '}');
+}
+
+/* Each with its own figures. Those of malloc's, or the chosen one, are the process's. */
+static void put_heaps(
+    struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
+) {
+    const bool is_malloc = !profile->heap.bytes;
+
+    ml_json_open_member(json, "heaps", '[');
+    if (is_malloc) {
+        put_heap(json, ml_profile_heap_name(process, 0), &process->totals, process->unknown_frees);
+    }
+    for (size_t i = 0; i < process->heaps_count; i++) {
+        const struct ml_profile_heap *heap = &process->heaps[i];
+        const struct ml_profile_text name = ml_profile_heap_name(process, heap->id);
+        if (is_malloc || ml_profile_text_eq(name, profile->heap)) {
+            put_heap(json, name, &heap->own, heap->unknown_frees);
+        }
+    }
+    ml_json_close(json, ']');
+}
+
 static void put_process(
     struct ml_json *json,
     const struct ml_report *report,
@@ -450,6 +487,9 @@ static void put_process(
     }
     ml_json_number_member(json, "stack_nodes", process->nodes_count);
     ml_json_number_member(json, "counter_cells", process->cells_count);
+    if (process->recording == ML_PROFILE_RECORDED) {
+        put_heaps(json, report->profile, process);
+    }
     if (stacks) {
         put_stacks(json, report, process, stacks);
     }
@@ -487,7 +527,9 @@ static void put_processes(struct ml_json *json, const struct ml_report *report, 
 
     ml_json_open_member(json, "processes", '[');
     for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_stack_list *details = with_stacks ? &report->stacks->details[i] : NULL;
         const struct ml_stack_list *stacks = with_stacks ? &report->stacks->processes[i] : NULL;
+        stacks = details && details->stacks ? details : stacks;
         put_process(json, report, &profile->processes[i], stacks);
     }
     for (size_t i = 0; i < profile->others_count; i++) {

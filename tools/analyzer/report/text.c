@@ -253,6 +253,19 @@ static void put_grown(const struct ml_report_page *page) {
     }
 }
 
+/* Of a heap that programs report, which has an interval of its own. */
+static void put_heaps_completeness(const struct ml_report_page *page) {
+    struct ml_profile_spread errors;
+
+    if (ml_profile_standard_errors(&page->report->profile->tree, &errors)) {
+        fputs("  complete     estimated from samples (\u00b1 one standard error)\n", page->out);
+    } else {
+        fputs(
+            "  complete     every block that was reported of this heap was recorded\n", page->out
+        );
+    }
+}
+
 /* Whether events were lost, or memory was not seen. */
 static void put_completeness(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
@@ -268,6 +281,8 @@ static void put_completeness(const struct ml_report_page *page) {
                   "takes, or memlog doctor\n               PROGRAM tells why\n",
             page->out
         );
+    } else if (profile->heap.bytes) {
+        put_heaps_completeness(page);
     } else if (ml_profile_sampling_bytes(profile) > 1) {
         fprintf(
             page->out,
