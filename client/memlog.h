@@ -21,7 +21,14 @@
 #    pragma weak memlog_start
 #    pragma weak memlog_recording
 #    pragma weak memlog_dump
+#    pragma weak memlog_heap
+#    pragma weak memlog_type
+#    pragma weak memlog_alloc
+#    pragma weak memlog_alloc_typed
+#    pragma weak memlog_free
 #endif
+
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,6 +60,42 @@ int memlog_recording(void);
  * Errors: 0 when the request was sent (its answer is not awaited), else -1. errno is kept. Callable
  *         from any thread and from a signal handler. */
 int memlog_dump(const char *role, const char *reason);
+
+/* ---- heaps of the program's own: arenas, pools, objects of an interpreter, memory of a device
+ *
+ * A program that divides memory up itself may report who has it. Each heap is shown beside malloc's
+ * (`memlog report --heap=NAME`, `--by=heap`), with stacks, totals and a peak of its own. Its blocks
+ * are in none of malloc's sums: they mostly lie in memory that malloc or mmap has given.
+ *
+ * All are callable from any thread, a signal handler and an allocator, before memlog_start and
+ * after fork. Where nothing is recorded they cost a few instructions. errno is kept. Register the
+ * first heap or type before a seccomp filter forbids mmap: behind one there is none. */
+
+/* Register a heap. The same name gives the same heap; a forked child has its parent's.
+ *
+ * Shape:  name: copied; more than 1,000 bytes of it are cut off. sampling_interval_bytes: 1: every
+ *         block is recorded; n: about one in n bytes is, and the figures are estimates; 0: as
+ *         malloc's (--memlog-sampling-rate).
+ * Errors: 0: there are 255 already, or no memory; reports of heap 0 do nothing. */
+uint32_t memlog_heap(const char *name, uint64_t sampling_interval_bytes);
+
+/* Register a type of blocks, "Node" or "session". As memlog_heap; there may be 65,535. 0: no type.
+ */
+uint32_t memlog_type(const char *name);
+
+/* A block of that heap is new. Call it when the block is there, before another thread may free it.
+ * The stack is the caller's.
+ *
+ * Shape:  id: what names the block until its memlog_free: a pointer, an index, a handle; any
+ * number. Those below 2^55, but 0, are exact; others are told apart by 55 bits of a hash. An id
+ * that is reported again without a memlog_free was freed unseen. bytes: below 2^48. type: 0: none.
+ */
+void memlog_alloc(uint32_t heap, uint64_t id, uint64_t bytes);
+void memlog_alloc_typed(uint32_t heap, uint64_t id, uint64_t bytes, uint32_t type);
+
+/* The block is about to be given back: call it before another one may have its id. An id that was
+ * never reported is counted (`unknown_frees` of the heap). */
+void memlog_free(uint32_t heap, uint64_t id);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,54 @@
+/* The heaps and types that the program has registered. Room: client (private). Context: any thread,
+ * a signal handler too, before there is a host and after a fork; no lock, no allocation.
+ *
+ * One rule: an id never changes. A forked child has its parent's, and a name has one id however
+ * often and by however many threads it is registered. The text is copied. */
+#ifndef MEMLOG_CLIENT_RECORDING_NAMES_H
+#define MEMLOG_CLIENT_RECORDING_NAMES_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "client/stream/lane.h"
+
+enum ml_names_kind { ML_NAMES_HEAPS, ML_NAMES_TYPES, ML_NAMES_KINDS };
+
+enum { ML_NAME_MAX_BYTES = 1000 /* more of a text is cut off */ };
+
+/* A heap or a type. */
+struct ml_name {
+    /* Moments of streams, as ml_name_stream has them; 0: never. */
+    _Atomic uint64_t defined;    /* it has its records there */
+    _Atomic uint64_t exact_in;   /* a heap: blocks were recorded there one by one */
+    _Atomic uint64_t sampled_in; /* a heap: blocks were passed over there */
+    uint64_t interval_bytes;     /* a heap: its own sampling interval; 0: the process's */
+    uint32_t id;                 /* from 1 */
+    uint16_t kind;               /* enum ml_names_kind */
+    uint16_t text_bytes;
+    char text[];
+};
+
+/* The id of that name, which is new with that interval, or known with its own. 0: there are too
+ * many, or there is no memory. */
+uint32_t ml_name_id(enum ml_names_kind kind, const char *text, uint64_t interval_bytes);
+
+/* NULL: there is none of that id. */
+struct ml_name *ml_name_of(enum ml_names_kind kind, uint32_t id);
+
+/* What tells the stream of that lane, a profile of a process, from all others. */
+static inline uint64_t ml_name_stream(const struct ml_lane *lane) {
+    return (uint64_t)ml_process.generation << 32 | lane->profile | UINT64_C(1) << 63;
+}
+
+/* Records that refer to the name may follow, in any lane. */
+void ml_name_define_slow(struct ml_lane *lane, struct ml_name *name);
+
+static inline void ml_name_define(struct ml_lane *lane, struct ml_name *name) {
+    if (ml_unlikely(
+            atomic_load_explicit(&name->defined, memory_order_acquire) != ml_name_stream(lane)
+        )) {
+        ml_name_define_slow(lane, name);
+    }
+}
+
+#endif
