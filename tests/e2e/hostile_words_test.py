@@ -23,6 +23,7 @@ SOURCE = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -39,6 +40,9 @@ static void *in_thread(void *name) {
 }
 int main(int argc, char **argv) {
     pthread_t thread;
+    char *closed = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(closed, 1, 8192);
+    mprotect(closed, 8192, PROT_NONE);
     prctl(PR_SET_NAME, argv[1]);
     hostile_function(100000, 0);
     pthread_create(&thread, NULL, in_thread, argv[2]);
@@ -141,7 +145,8 @@ class HostileWords(harness.Case):
         rows = self.assert_cells("timeline", self.words("timeline", "--csv", dump)[0])
         self.assertTrue(any(row[3].startswith("'=n") for row in rows), rows)
         self.assert_cells("components", self.words("components", "--csv", dump)[0])
-        self.assert_cells("rows", self.words("list", "--csv", dump)[0])
+        rows = self.assert_cells("rows", self.words("list", "--csv", dump)[0])
+        self.assertTrue(any(row[rows[0].index("permissions")] == "'---p" for row in rows), rows)
 
     def test_json_is_exact(self):
         _, dump, _, _ = self.play()

@@ -148,14 +148,9 @@ static void csv_row(
 
     fprintf(out, "%" PRIu32 ",", row->process->pid);
     ml_csv_text(out, component_name(table, sorted->component));
-    fprintf(
-        out,
-        ",%s,%s,%s,%s,",
-        ml_row_allocator_name(row->allocator),
-        ml_component_name(row->kind),
-        ml_row_permissions(row->permissions, permissions),
-        ml_row_sharing_name(row->sharing)
-    );
+    fprintf(out, ",%s,%s,", ml_row_allocator_name(row->allocator), ml_component_name(row->kind));
+    ml_csv_text(out, ml_row_permissions(row->permissions, permissions)); /* ---p is a formula */
+    fprintf(out, ",%s,", ml_row_sharing_name(row->sharing));
     ml_csv_text(out, row->path.bytes);
     snprintf(name, sizeof name, "%.*s", (int)row->name.count_bytes, row->name.bytes);
     (void)putc(',', out);
