@@ -1,5 +1,6 @@
 """What is known to break other profilers of this kind: a vfork child that allocates, programs that are not profiled, a host that is
 gone or hangs, a pipe that nobody reads. The program goes on within a bound, and what is missing is said."""
+import json
 import os
 import signal
 import subprocess
@@ -115,6 +116,9 @@ class HostGone(harness.Case):
         os.kill(process.pid, signal.SIGCONT)
         # Nobody but the host knows it: it has no events, and a profile without any could be true.
         left_out = self.wait_for("what is said of it", lambda: self.left_out(process))
+        listed = subprocess.run([str(harness.MEMLOG), "ps", "--json"], capture_output=True, env=self.environment(), check=True)
+        rows = [row for row in json.loads(listed.stdout)["processes"] if row["name"] == "cat"]
+        self.assertEqual([(row["recording"], row["note"]) for row in rows], [(False, "it started, but found no host in time")])
         os.close(fd)
         self.assertEqual(left_out, [("/cat", "it started, but found no host in time")])
         self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)

@@ -124,6 +124,12 @@ static void keep_request(struct ml_member *member, const struct ml_member *old) 
     }
 }
 
+/* It has said Hello and cannot be recorded: in the reports, and in the list of processes. */
+static void lose_newcomer(struct ml_engine *engine, struct ml_member *member, const char *reason) {
+    ml_engine_add_not_profiled(engine, member->pid, member->parent_pid, reason, member->executable);
+    (void)snprintf(member->note, sizeof(member->note), "%s", reason);
+}
+
 static void on_hello(
     void *context, const struct ml_call *call, const struct memlog_client_hello_request *request
 ) {
@@ -158,9 +164,7 @@ static void on_hello(
     if (ml_endpoint_make(
             &member->endpoint, &engine->budget, engine->options->staging_slots, &page, &write_fd
         ) != ML_OK) {
-        ml_engine_add_not_profiled(
-            engine, pid, member->parent_pid, "the host could not make its pipe", member->executable
-        );
+        lose_newcomer(engine, member, "the host could not make its pipe");
         refuse(call);
         ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
         return;
@@ -169,12 +173,10 @@ static void on_hello(
     (void)close(write_fd);
     if (!answered) {
         ml_endpoint_close(&member->endpoint, &engine->budget);
-        ml_engine_add_not_profiled(
+        lose_newcomer(
             engine,
-            pid,
-            member->parent_pid,
-            ml_engine_not_profiled_text(MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED),
-            member->executable
+            member,
+            ml_engine_not_profiled_text(MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED)
         );
     } else if (wanted) {
         member->from_startup = true;
