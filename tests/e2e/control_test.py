@@ -184,7 +184,7 @@ class Control(harness.Case):
         self.assertEqual(self.command("stop", pid).returncode, 0)
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         (service,) = [int(child) for child in children
-                      if pathlib.Path(f"/proc/{child}/comm").read_text().startswith("memlog-service")]
+                      if harness.comm_of(child).startswith("memlog-service")]
         os.kill(service, 9)
         self.wait_for("the successor", lambda: self.command("dump").returncode == 0)
         self.phase(1)

@@ -118,6 +118,14 @@ def ticks_of(pid):
     return None if fields[0][0] == "Z" else sum(int(ticks) for one in fields for ticks in one[11:13])
 
 
+def comm_of(pid):
+    """The name that the kernel gives a process; "": it has ended."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().removesuffix("\n")
+    except OSError:
+        return ""
+
+
 def children_of(pid):
     return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -269,14 +277,15 @@ class Case(unittest.TestCase):
             self.fail(f"{len(dumps)} exit dumps in {run.folder}: {there}, exit code {run.code}, stderr: {run.err or logs}")
         return self.report(dumps[0])
 
-    def wait_for(self, what, condition, timeout=TIMEOUT):
+    def wait_for(self, what, condition, timeout=TIMEOUT, seen=lambda: ""):
+        """What `condition` finds; who waited in vain is told what is `seen` instead."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             found = condition()
             if found:
                 return found
             time.sleep(0.01)
-        self.fail(f"waited {timeout} s for {what}")
+        self.fail(f"waited {timeout} s for {what} {seen()}")
         return None
 
 

@@ -359,7 +359,7 @@ class Http(browsing.TreeCase):
             while asking.is_alive():
                 for pid in harness.children_of(host):
                     with contextlib.suppress(OSError):
-                        if pathlib.Path(f"/proc/{pid}/comm").read_text() == "memlog-analyzer\n":
+                        if harness.comm_of(pid) == "memlog-analyzer":
                             os.kill(pid, signal.SIGSTOP)
                             if self.wait_for("it to stand still or end", lambda pid=pid: state_of(pid) in "TZX" and state_of(pid)) == "T":
                                 self.addCleanup(asking.join)

@@ -1,6 +1,5 @@
 """memlog in a control group with little memory of its own: what the service keeps fits into it, the program beside it loses nothing but
 figures, and a service that the kernel ends for its memory is replaced."""
-import contextlib
 import json
 import pathlib
 import subprocess
@@ -39,8 +38,7 @@ class SmallGroup(harness.Case):
     def members(self, group):
         names = []
         for pid in (group / "cgroup.procs").read_text().split():
-            with contextlib.suppress(OSError):  # it ended meanwhile
-                names.append(pathlib.Path(f"/proc/{pid}/comm").read_text().strip())
+            names.append(harness.comm_of(pid))
         return names
 
     def test_what_the_service_keeps_fits_into_its_group(self):

@@ -58,10 +58,11 @@ class TimelineTest(harness.Case):
         run = self.memlog_start(GROWER, "-", *actions)
 
         def pause():
-            # A dump notes how it stands; a slot of a stack is a second long, and a moment is its nearest end.
+            # A dump notes how it stands; a slot of a stack is a second long, and a moment is its nearest end. A clock's text leaves out less
+            # than a second of it.
             time.sleep(1.1)
             subprocess.run([harness.MEMLOG, "dump"], env=self.environment(), check=True, capture_output=True, timeout=harness.TIMEOUT)
-            time.sleep(0.7)
+            time.sleep(1.4)
             moments.append(ms_now())
             time.sleep(0.7)
 

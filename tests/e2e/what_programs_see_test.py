@@ -174,7 +174,7 @@ class Serving(harness.Case):
     def child_named(self, name):
         """The server itself, which is the process or a child of memlog's."""
         def find(process):
-            if pathlib.Path(f"/proc/{process.pid}/comm").read_text().strip() == name:
+            if harness.comm_of(process.pid) == name:
                 return process.pid
             answer = subprocess.run(["pgrep", "-P", str(process.pid), name], stdout=subprocess.PIPE, text=True, check=True)
             return int(answer.stdout)

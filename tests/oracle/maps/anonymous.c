@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "tests/oracle/maps/claims.h"
+#include "tests/zeros.h"
 
 static void unmap(char *start, size_t pages) {
     if (munmap(start, pages * MAPS_PAGE) != 0) {
@@ -130,18 +131,23 @@ MAPS_PATH static void refused(void) {
     claim_pages("map_pages<refused", at, 16, 16);
 }
 
-/* The page of zeros is nobody's: it is mapped, and not resident. */
+/* The page of zeros is nobody's: it is mapped, and not resident. Where there is none, whoever reads
+ * a page has one. */
 MAPS_PATH static void only_read(void) {
     char *at = map_pages(32);
     for (size_t i = 0; i < 20; i++) {
         (void)*(volatile char *)(at + i * MAPS_PAGE);
     }
     touch(at + 20 * MAPS_PAGE, 4 * MAPS_PAGE);
-    claim((struct claim
-    ){.kind = "zeros",
-      .chain = "map_pages<only_read",
-      .start = at,
-      .mapped_bytes = (size_t)20 * MAPS_PAGE});
+    if (has_page_of_zeros()) {
+        claim((struct claim
+        ){.kind = "zeros",
+          .chain = "map_pages<only_read",
+          .start = at,
+          .mapped_bytes = (size_t)20 * MAPS_PAGE});
+    } else {
+        claim_pages("map_pages<only_read", at, 20, 20);
+    }
     claim_pages("map_pages<only_read", at + 20 * MAPS_PAGE, 12, 4);
 }
 
