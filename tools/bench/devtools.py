@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import struct
+import urllib.request
 
 TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 
@@ -22,6 +23,10 @@ class Socket:
             raise RuntimeError("Chromium refuses DevTools")
         while self.file.readline().strip():
             pass
+
+    def close(self):
+        self.file.close()
+        self.link.close()
 
     def send(self, text, kind=TEXT):
         data = text.encode()
@@ -62,19 +67,58 @@ def call(link, number, method, **parameters):
         events.append(message)
 
 
-def memory_dump(port_file):
-    """pid -> its totals in bytes."""
+def titles(port_file):
+    """Of the pages that are open."""
+    port = port_file.read_text().split()[0]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=60) as answer:
+        return [page["title"] for page in json.load(answer)]
+
+
+def evaluate(port_file, expression):
+    """What the one page that is open says to it, by value."""
+    port = port_file.read_text().split()[0]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=60) as answer:
+        (page,) = [one for one in json.load(answer) if one["type"] == "page"]
+    link = Socket(int(port), "/" + page["webSocketDebuggerUrl"].split("/", 3)[3])
+    result, _ = call(link, 1, "Runtime.evaluate", expression=expression, returnByValue=True)
+    link.close()
+    return result["result"].get("value")
+
+
+def number(attribute):
+    """Of a figure of an allocator: hexadecimal text where it counts."""
+    return int(attribute["value"], 16) if attribute.get("type") == "scalar" else attribute.get("value")
+
+
+class Said:
+    """What Chromium says of one of its processes: totals, and allocator -> its figures ("malloc/allocated_objects" -> "size")."""
+
+    def __init__(self):
+        self.totals, self.allocators = {}, {}
+
+    def size(self, allocator, figure="size"):
+        return self.allocators.get(allocator, {}).get(figure, 0)
+
+    def add(self, dumps):
+        self.totals |= {name: int(value, 16) for name, value in dumps.get("process_totals", {}).items() if isinstance(value, str)}
+        for name, told in dumps.get("allocators", {}).items():
+            self.allocators[name] = {figure: number(one) for figure, one in told.get("attrs", {}).items()}
+
+
+def memory_dump(port_file, level="light"):
+    """pid -> what it says; `level` as memory-infra has them. A dump of level "detailed" tells allocators, too."""
     port, path = port_file.read_text().split()
     link = Socket(int(port), path)
     config = {"includedCategories": ["disabled-by-default-memory-infra"], "excludedCategories": ["*"]}
     call(link, 1, "Tracing.start", traceConfig=config, transferMode="ReportEvents")
-    call(link, 2, "Tracing.requestMemoryDump", levelOfDetail="light")
+    call(link, 2, "Tracing.requestMemoryDump", levelOfDetail=level)
     _, events = call(link, 3, "Tracing.end")
     while not any(event["method"] == "Tracing.tracingComplete" for event in events):
         events.append(json.loads(link.receive()))
+    link.close()
     found = {}
     for event in (one for told in events if told["method"] == "Tracing.dataCollected" for one in told["params"]["value"]):
-        totals = event.get("args", {}).get("dumps", {}).get("process_totals") if isinstance(event.get("args", {}).get("dumps"), dict) else None
-        if totals:
-            found[event["pid"]] = {name: int(value, 16) for name, value in totals.items() if isinstance(value, str)}
+        dumps = event.get("args", {}).get("dumps")
+        if isinstance(dumps, dict):
+            found.setdefault(event["pid"], Said()).add(dumps)
     return found

@@ -197,6 +197,26 @@ def settles(seconds):
     return lambda moment: time.sleep(seconds)
 
 
+def ticks_of(pid):
+    try:
+        return sum(int(ticks) for ticks in pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+    except OSError:
+        return 0
+
+
+def rests(least, most=180):
+    """After `least` seconds: until all its processes together have had hardly a hundredth of a processor for 3 s, or `most` have passed."""
+    def when(moment):
+        time.sleep(least)
+        end = time.monotonic() + most
+        while time.monotonic() < end:
+            before = sum(ticks_of(pid) for pid in moment.members())
+            time.sleep(3)
+            if sum(ticks_of(pid) for pid in moment.members()) - before <= 3:
+                return
+    return when
+
+
 REDIS = ["redis-server", "--port", "0", "--unixsocket", "{folder}/socket", "--save", "", "--daemonize", "no", "--dir", "{folder}"]
 CHROMIUM = [
     "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync",
