@@ -12,6 +12,7 @@ what threads share without locks, and the service on several cores, under thread
 A unit or script that fails is run once more when all else is done, alone: a machine that stands still under others breaks limits that
 are there against hanging. Passes it then, it counts as passed, and a line FLAKY before the last tells of it. None of that for checks, for what a
 sanitizer reported, for whoever says `# runner: no second chance` in its source or in its output, nor when more than three failed.
+A script that others would notice, or that measures what they do, says `# runner: alone`, and runs when they are done.
 Closes with what each failed test asserted and the line `N passed, N failed`: who sees the end of a log alone knows what happened.
 Exit code 1 on a failure, 2 when nothing was run.
 """
@@ -258,6 +259,7 @@ class Test:
     def __init__(self, name, command, timeout, count, env=None, once=False):
         self.name = name
         self.once = once  # its failure is final
+        self.alone = False  # nothing runs beside it
         self.command = command
         self.timeout = timeout
         self.count = count
@@ -346,7 +348,9 @@ def script_test(path, out, prefix, factor):
     timeout *= factor
     env = {"PYTHONPATH": str(ROOT / "tests"), "MEMLOG_TEST_OUT": str(ROOT / out), "MEMLOG_TEST_SECONDS": str(timeout)}
     name = prefix + str(path.relative_to(ROOT))
-    return Test(name, ["/usr/bin/python3", str(path)], timeout, count_unittest, env, bool(NO_SECOND_CHANCE.search(source)))
+    test = Test(name, ["/usr/bin/python3", str(path)], timeout, count_unittest, env, bool(NO_SECOND_CHANCE.search(source)))
+    test.alone = re.search(r"^# runner: alone$", source, re.M) is not None
+    return test
 
 
 def script_tests():
@@ -436,14 +440,15 @@ def default_jobs(cores):
 
 
 def run_all(tests, jobs):
-    """Result of each, by name, as many beside each other as there are jobs."""
+    """Result of each, by name: as many beside each other as there are jobs, then those that run alone."""
     results = {}
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        pending = [pool.submit(test.run) for test in tests]
-        for future in concurrent.futures.as_completed(pending):
-            result = future.result()
-            results[result.name] = result
-            show(result, len(results), len(tests))
+    for beside, together in ((jobs, [test for test in tests if not test.alone]), (1, [test for test in tests if test.alone])):
+        with concurrent.futures.ThreadPoolExecutor(beside) as pool:
+            pending = [pool.submit(test.run) for test in together]
+            for future in concurrent.futures.as_completed(pending):
+                result = future.result()
+                results[result.name] = result
+                show(result, len(results), len(tests))
     return results
 
 

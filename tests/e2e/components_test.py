@@ -1,4 +1,6 @@
 """memlog components, expand and list: every row of a process's memory in one component, and sums that are the kernel's."""
+# Whose pages of libmemlog.so are private depends on who else runs under memlog: figures of two moments are compared.
+# runner: alone
 import csv
 import io
 import json

@@ -101,6 +101,13 @@ else:
         known = {test.name for test in runner.unit_tests(runner.OUT, "", 1) + runner.script_tests()}
         self.assertEqual(set(runner.LONGEST_FIRST) - known, set())
 
+    def test_who_is_to_run_alone_begins_when_all_others_are_done(self):
+        tests = [self.program(name, 0) for name in ("alone", "one", "other")]
+        tests[0].alone = True
+        results, _, _ = self.play(*tests)
+        self.assertEqual(list(results)[-1], "alone")
+        self.assertEqual([test.name for test in runner.script_tests() if test.alone], ["tests/e2e/browser_figures_test.py"])
+
     def test_the_mark_is_found_in_the_sources_of_programs_and_scripts(self):
         units = {test.name: test.once for test in runner.unit_tests(runner.OUT, "", 1)}
         for name in ("service/session/oracle_test", "service/session/race_oracle_test", "fuzz/service_session_fuzz"):
