@@ -7,12 +7,11 @@
 
 enum {
     PAGE_BYTES = 4096,
-    STEP_SHARE = 4,            /* a quarter of what there is, ... */
-    STEP_LEAST = 256 * 1024,   /* ... at least so much, ... */
-    STEP_MOST = 4 << 20,       /* ... and at most */
-    ERRNO_MOST = 4095,         /* system calls answer -1 .. -4095 */
-    ADVISE_WIPEONFORK = 18,    /* MADV_WIPEONFORK, Linux 4.14 */
-    MAP_HERE_OR_NOT = 0x100000 /* MAP_FIXED_NOREPLACE, Linux 4.17; a hint before that */
+    STEP_SHARE = 4,          /* a quarter of what there is, ... */
+    STEP_LEAST = 256 * 1024, /* ... at least so much, ... */
+    STEP_MOST = 4 << 20,     /* ... and at most */
+    ERRNO_MOST = 4095,       /* system calls answer -1 .. -4095 */
+    ADVISE_WIPEONFORK = 18   /* MADV_WIPEONFORK, Linux 4.14 */
 };
 
 uint64_t ml_region_next(const struct ml_region *region, uint64_t bytes) {
@@ -90,12 +89,13 @@ bool ml_region_reach(struct ml_region *region, uint64_t wanted_bytes) {
 }
 
 bool ml_region_map(struct ml_region *region, void *wanted) {
+    /* Wanted is a wish, as filters know it: not all know MAP_FIXED_NOREPLACE. */
     const long at = ml_sys6(
         SYS_mmap,
         (long)wanted,
         (long)region->first_bytes,
         PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (wanted != NULL ? MAP_HERE_OR_NOT : 0),
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
         -1,
         0
     );
