@@ -87,7 +87,7 @@ static __attribute__((used)) void *before_syscall(long number, long first, long 
             return (void *)syscall_and_look;
         }
     }
-    if (__builtin_expect(number == SYS_execve, 0) ||
+    if ((__builtin_expect(number == SYS_execve, 0) && (!ML_ATTACHED || ml_libc.execve != NULL)) ||
         __builtin_expect(number == SYS_execveat && ml_libc.execveat != NULL, 0)) {
         return (void *)ml_exec_preload_syscall;
     }

@@ -101,9 +101,10 @@ ML_VISIBLE int prctl(int operation, ...) {
     va_list rest;
     unsigned long given[4];
     va_start(rest, operation);
-    for (int i = 0; i < 4; i++) {
-        given[i] = va_arg(rest, unsigned long);
-    }
+    given[0] = va_arg(rest, unsigned long);
+    given[1] = va_arg(rest, unsigned long);
+    given[2] = va_arg(rest, unsigned long);
+    given[3] = va_arg(rest, unsigned long);
     va_end(rest);
     return call_prctl(operation, given);
 }
@@ -129,6 +130,13 @@ ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {
     return result;
 }
 
+/* A client in a running process stands in front of no operator new by its name. */
+static void forget_late_new(void) {
+    if (!ML_ATTACHED) {
+        ml_next_forget_late_new();
+    }
+}
+
 /* Recipes and cached stacks die with their module; see client/unwind/unwind.h. */
 ML_VISIBLE int dlclose(void *handle) {
     ML_LIBC_READY(wait4);
@@ -137,11 +145,11 @@ ML_VISIBLE int dlclose(void *handle) {
     if (connected) {
         ml_unwind_unload_begin(ml_process.unwind);
     }
-    ml_next_forget_late_new();
+    forget_late_new();
     const uint32_t closing = ml_past_closing(handle);
     const int result = ml_libc.dlclose(handle);
     ml_past_closed(closing);
-    ml_next_forget_late_new();
+    forget_late_new();
     if (connected) {
         struct ml_thread *thread = ml_this_thread();
         const struct ml_hook hook =

@@ -93,7 +93,27 @@ static bool may_sample(const struct ml_thread *thread) {
            thread->control == ml_process_control_generation();
 }
 
+#if ML_ATTACHED
+static bool is_nobody(const struct ml_thread *thread) {
+    return ml_unlikely(thread == &ml_thread_nobody);
+}
+
+/* There is no place for the thread in the table. Its event is lost. */
+static struct ml_hook lose(void) {
+    if (ml_process_state() == ML_GATE_RECORDING) {
+        __atomic_fetch_add(&ml_process_staging_header()->lost_no_lane, 1, __ATOMIC_RELAXED);
+        ml_lifecycle_find_ended();
+    }
+    return (struct ml_hook){.lane = NULL};
+}
+#endif
+
 struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
+#if ML_ATTACHED
+    if (is_nobody(thread)) {
+        return lose();
+    }
+#endif
     const bool abandoned = thread->phase != ML_PHASE_NONE;
     if (!abandoned && ml_hook_is_idle(thread)) {
         thread->phase = ML_PHASE_NEXT;

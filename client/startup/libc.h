@@ -65,12 +65,19 @@ extern struct ml_libc ml_libc;
 /* Find them all; again is harmless. */
 void ml_libc_resolve(void);
 
-/* For hooks of that function, which may be called before the constructor has run. */
-#define ML_LIBC_READY(function)                                                                    \
-    do {                                                                                           \
-        if (__builtin_expect(ml_libc.function == NULL, 0)) {                                       \
-            ml_libc_resolve();                                                                     \
-        }                                                                                          \
-    } while (0)
+/* For hooks of that function, which may be called before the constructor has run. In a running
+ * process the functions are set before an entry leads to a hook. */
+#if ML_ATTACHED
+#    define ML_LIBC_READY(function)                                                                \
+        do {                                                                                       \
+        } while (0)
+#else
+#    define ML_LIBC_READY(function)                                                                \
+        do {                                                                                       \
+            if (__builtin_expect(ml_libc.function == NULL, 0)) {                                   \
+                ml_libc_resolve();                                                                 \
+            }                                                                                      \
+        } while (0)
+#endif
 
 #endif
