@@ -21,6 +21,26 @@ typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t
 #define NEXT_OF_FEW() (((function_of_few *)(uintptr_t)patched->next)(first, second, third, fourth))
 #define CALL_NEXT() (((function *)(uintptr_t)patched->next)(first, second, third, fourth, fifth))
 
+/* A library's other code calls its allocator through the linkage table. A call that names the entry
+ * itself is the allocator's: free, when it empties a thread's cache at the end of the thread, of
+ * blocks that the program has freed long ago. */
+static __attribute__((noinline)) bool
+names_entry(const struct ml_patched *patched, uintptr_t return_address) {
+    enum { CALL = 0xe8, CALL_BYTES = 5 };
+    const uint8_t *call = (const uint8_t *)(return_address - CALL_BYTES);
+    int32_t distance = 0;
+    memcpy(&distance, call + 1, sizeof(distance));
+    return call[0] == CALL && return_address + (uintptr_t)(intptr_t)distance == patched->entry;
+}
+
+static inline bool is_own_call(const struct ml_patched *patched, uintptr_t return_address) {
+    return ml_unlikely(return_address - patched->own_start < patched->own_bytes) &&
+           names_entry(patched, return_address);
+}
+
+/* The return address of the hook. */
+#define IS_OWN_CALL() (ML_ATTACHED && is_own_call(patched, (uintptr_t)__builtin_return_address(0)))
+
 static inline uintptr_t argument(uint8_t which, const uintptr_t *given) {
     return ml_likely(which < ML_ALLOCATOR_ARGUMENTS_MAX) ? given[which] : 0;
 }
@@ -93,6 +113,9 @@ static inline uintptr_t allocate_from(const struct ml_unwind_entry *entry, CALLE
 
 static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
     ML_HOOK_MAY_BE_LEFT();
+    if (IS_OWN_CALL()) {
+        return CALL_NEXT();
+    }
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     return allocate_from(&entry, first, second, third, fourth, fifth, patched);
 }
@@ -101,6 +124,9 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
  * records exactly have in common is done here, with its state in registers. */
 static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED_WITH_FEW) {
     ML_HOOK_MAY_BE_LEFT();
+    if (IS_OWN_CALL()) {
+        return NEXT_OF_FEW();
+    }
     struct ml_thread *thread = ml_this_thread();
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     if (ml_likely(ml_hook_enter_plain(thread, entry.sp))) {
@@ -136,6 +162,9 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED_WITH_FEW) {
 /* free, operator delete and their like. */
 static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED_WITH_FEW) {
     ML_HOOK_MAY_BE_LEFT();
+    if (IS_OWN_CALL()) {
+        return NEXT_OF_FEW();
+    }
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
     struct ml_thread *thread = ml_this_thread();
     const void *block = (const void *)first;
@@ -178,6 +207,9 @@ static inline uintptr_t release_from(uintptr_t frame, CALLED) {
 
 static ML_HOT ML_HOOK uintptr_t entry_releases(CALLED) {
     ML_HOOK_MAY_BE_LEFT();
+    if (IS_OWN_CALL()) {
+        return CALL_NEXT();
+    }
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
     return release_from(frame, first, second, third, fourth, fifth, patched);
 }
@@ -233,6 +265,9 @@ static inline uintptr_t resize_from(const struct ml_unwind_entry *entry, CALLED)
 
 static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
     ML_HOOK_MAY_BE_LEFT();
+    if (IS_OWN_CALL()) {
+        return CALL_NEXT();
+    }
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     return resize_from(&entry, first, second, third, fourth, fifth, patched);
 }
@@ -257,6 +292,9 @@ keeping_hook(const struct ml_patched *patched, const struct kept *kept) {
     const uintptr_t fifth = kept->r8;
     const struct ml_unwind_entry entry = {
         .pc = kept->return_address, .sp = (uintptr_t)(kept + 1), .fp = kept->rbp};
+    if (ML_ATTACHED && is_own_call(patched, kept->return_address)) {
+        return CALL_NEXT();
+    }
     switch ((enum ml_allocator_act)patched->call.act) {
     case ML_ALLOCATOR_ALLOCATE:
         return allocate_from(&entry, first, second, third, fourth, fifth, patched);

@@ -20,6 +20,11 @@
 struct ml_patched {
     const void *next; /* its first instructions, and a jump behind them */
     struct ml_allocator_call call;
+    /* The code from which the allocator calls itself by its entry, without a linkage table; 0
+     * bytes: none is known. The calls are its own business. Of an attached process alone: where
+     * memlog stands in front of names, such calls do not come to it. */
+    uintptr_t own_start, own_bytes;
+    uintptr_t entry; /* of the function, as calls name it */
 };
 
 enum { ML_PATCHED_STUB_BYTES = 32 };
