@@ -88,6 +88,20 @@ const char *ml_exec_preload_take(char **environment) {
     return socket_path;
 }
 
+void ml_exec_preload_tell(const char *library_path, const char *socket_path) {
+    const size_t library_bytes = strlen(library_path);
+    const size_t socket_bytes = strlen(socket_path);
+    library[0] = 0;
+    socket_entry[0] = 0;
+    if (library_bytes > 0 && library_bytes < sizeof(library) && socket_bytes > 0 &&
+        socket_bytes + sizeof(socket_key) <= sizeof(socket_entry)) {
+        memcpy(library, library_path, library_bytes + 1);
+        name_library_file();
+        memcpy(socket_entry, socket_key, sizeof(socket_key) - 1);
+        memcpy(socket_entry + sizeof(socket_key) - 1, socket_path, socket_bytes + 1);
+    }
+}
+
 bool ml_exec_preload_was_found(void) {
     return library[0] != 0;
 }

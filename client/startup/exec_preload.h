@@ -21,6 +21,10 @@ enum {
  * them. Returns the host's socket path, NULL when there is none. */
 const char *ml_exec_preload_take(char **environment);
 
+/* What else they say where no environment says it: the library as LD_PRELOAD names it, and the
+ * host's socket. Too long ones, and "", are none: then programs are started as they are. */
+void ml_exec_preload_tell(const char *library_path, const char *socket_path);
+
 /* Whether it found that entry: without it the program's next image has no memlog. */
 bool ml_exec_preload_was_found(void);
 

@@ -41,6 +41,19 @@ static void limit_waits(int fd) {
     )ml_sys6(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&bound, (long)sizeof(bound), 0);
 }
 
+/* Was it the last descriptor? Then no answer can be received, and the host is told so on it. */
+int ml_handshake_lift(int take_fd) {
+    const int high_fd = lifted(take_fd);
+    if (high_fd >= 0) {
+        ml_sys_close(take_fd);
+    }
+    return high_fd >= 0 ? high_fd : take_fd;
+}
+
+bool ml_handshake_pair(int out_pair[2]) {
+    return ml_sys4(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, (long)out_pair) == 0;
+}
+
 bool ml_handshake_connect(const char *path, int *out_socket_fd) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const size_t length = strlen(path);
@@ -52,14 +65,9 @@ bool ml_handshake_connect(const char *path, int *out_socket_fd) {
     if (fd < 0) {
         return false;
     }
-    /* Was it the last descriptor? Then no answer can be received, and the host is told so on it. */
-    const int high_fd = lifted((int)fd);
-    const int socket_fd = high_fd >= 0 ? high_fd : (int)fd;
-    if (high_fd >= 0) {
-        ml_sys_close((int)fd);
-    }
-    const long size_bytes = (long)(offsetof(struct sockaddr_un, sun_path) + length + 1);
+    const int socket_fd = ml_handshake_lift((int)fd);
     limit_waits(socket_fd);
+    const long size_bytes = (long)(offsetof(struct sockaddr_un, sun_path) + length + 1);
     long result = 0;
     do {
         result = ml_sys3(SYS_connect, socket_fd, (long)&address, size_bytes);

@@ -32,6 +32,14 @@ struct ml_handshake {
  * left. False: no host there, or none that accepts within ML_HANDSHAKE_WAIT_MS. */
 bool ml_handshake_connect(const char *path, int *out_socket_fd);
 
+/* Make a connection one that stays: it gets a high number, unless the program has no other
+ * descriptor left. Its number from now on. */
+int ml_handshake_lift(int take_fd);
+
+/* Make both ends of a connection: for a host that can take one of them from outside, and has then
+ * to see that sends end (SO_SNDTIMEO). */
+bool ml_handshake_pair(int out_pair[2]);
+
 /* Send hello and wait for the answer. False: none in time, a wrong one, or too few free descriptors
  * for it (the host is told); then nothing is open. */
 bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake);

@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import runner
 
-ROOMS = ("base", "client", "host", "ipc", "mojom_like_idl", "service", "tests", "tools")
+ROOMS = ("base", "client", "host", "ipc", "mojom_like_idl", "service", "tests", "tools", "tracer")
 PRODUCT_ROOMS = [room for room in ROOMS if room != "tests"]
 SOURCE_SUFFIXES = folders.SOURCE_SUFFIXES
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".js", ".gn", ".gni"}
@@ -49,7 +49,22 @@ def describe(root, out):
     )
     if answer.returncode != 0:
         sys.exit(f"layers.py: gn desc {out} failed: {answer.stdout.strip()}")
-    return json.loads(answer.stdout)
+    return one_toolchain(json.loads(answer.stdout))
+
+
+def one_toolchain(targets):
+    """A target that another toolchain builds once more is the same target; one that only it builds stands for itself."""
+
+    def plain(label):
+        return label.removesuffix("(//tools/gn/toolchain:attached)")
+
+    merged = {}
+    for label, target in sorted(targets.items(), key=lambda item: plain(item[0]) != item[0]):
+        for key, value in target.items():
+            if isinstance(value, list):
+                target[key] = [plain(one) if isinstance(one, str) and one.startswith("//") else one for one in value]
+        merged.setdefault(plain(label), target)
+    return merged
 
 
 def listed(value):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the built binaries may name: tools/dev/check/symbols.sh OUT. Prints each violation, exit 1 on any.
 #  - libmemlog.so exports client/preload.map, no more and no less, and needs libc.so.6 alone, of glibc 2.17 or older;
+#  - libmemlog-attached.so exports client/attached/attached.map, needs no library and imports nothing: a running process gives it none;
 #  - what libmemlog.so and memlog-service import from outside stands in <room>/symbols.allow (one `name  # reason` a line), and no more:
 #    authority that slips in below the headers (fopen, getenv, system) is a new name in that list.
 set -euo pipefail
@@ -64,6 +65,27 @@ if [[ -e $preload ]]; then
     check_imports client "$preload"
 elif [[ -e client/preload.map ]]; then
     fail "$preload was not built"
+fi
+
+attached=$out/libmemlog-attached.so
+if [[ -e $attached ]]; then
+    while read -r name; do
+        fail "$attached exports $name, which client/attached/attached.map does not list"
+    done < <(exported "$attached" | comm -23 - <(map_names client/attached/attached.map))
+    while read -r name; do
+        fail "$attached does not export $name, which client/attached/attached.map lists"
+    done < <(exported "$attached" | comm -13 - <(map_names client/attached/attached.map))
+    while read -r name; do
+        fail "$attached imports $name: nobody binds it in a running process"
+    done < <(imported "$attached")
+    while read -r name; do
+        fail "$attached needs $name: it may need no library"
+    done < <(readelf -d "$attached" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+    if readelf -lW "$attached" | grep -q "  TLS "; then
+        fail "$attached has thread-local storage, which no loader makes in a running process"
+    fi
+elif [[ -e client/attached/attached.map ]]; then
+    fail "$attached was not built"
 fi
 
 if [[ -e $out/memlog-service ]]; then
