@@ -1,0 +1,111 @@
+/* All threads of a process, stopped while they come and go. This test is the parent. */
+#include "tracer/threads.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <check.h>
+
+#include "tests/suite.h"
+
+enum { ROUNDS = 300, TRIES = 20000, PAUSE_US = 500, STILL_PAUSES = 4 };
+
+static atomic_ulong *turns; /* shared with the child */
+static pid_t child;
+
+static void pause_a_little(void) {
+    const struct timespec pause = {.tv_nsec = PAUSE_US * 1000L};
+    (void)nanosleep(&pause, NULL);
+}
+
+static bool is_running(void) {
+    const unsigned long before = atomic_load(turns);
+    for (int i = 0; i < TRIES; i++) {
+        if (atomic_load(turns) != before) {
+            return true;
+        }
+        pause_a_little();
+    }
+    return false;
+}
+
+static bool stands_still(void) {
+    const unsigned long before = atomic_load(turns);
+    for (int i = 0; i < STILL_PAUSES; i++) {
+        pause_a_little();
+    }
+    return atomic_load(turns) == before;
+}
+
+static void setup(void) {
+    turns = mmap(NULL, sizeof(*turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(turns, MAP_FAILED);
+    child = -1;
+}
+
+static void teardown(void) {
+    if (child > 0) {
+        (void)kill(child, SIGKILL);
+        (void)waitpid(child, NULL, 0);
+    }
+    (void)munmap(turns, sizeof(*turns));
+}
+
+static void start(void (*body)(void)) {
+    child = fork();
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        body();
+        _exit(0);
+    }
+    ck_assert_int_gt(child, 0);
+    ck_assert(is_running());
+}
+
+static void *be_born(void *context) {
+    pthread_t next;
+    pthread_attr_t attributes;
+    (void)context;
+    (void)atomic_fetch_add(turns, 1);
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    while (pthread_create(&next, &attributes, be_born, NULL) != 0) {
+    }
+    return NULL;
+}
+
+static void bear_threads(void) {
+    (void)be_born(NULL);
+    for (;;) {
+        (void)pause();
+    }
+}
+
+/* Each thread makes the next one and ends: a list of them is old before it is read. */
+START_TEST(threads_that_are_born_and_end_meanwhile_are_stopped_too) {
+    start(bear_threads);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ml_threads threads;
+        struct ml_error_message error = {{0}};
+        ml_threads_init(&threads, child);
+        ck_assert_msg(ml_threads_stop_all(&threads, &error), "%s", error.text);
+        ck_assert_msg(stands_still(), "round %d", i);
+        ml_threads_let_go(&threads);
+        ck_assert(is_running());
+    }
+}
+END_TEST
+
+int main(void) {
+    TCase *cases = tcase_create("threads");
+    tcase_set_timeout(cases, 60);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, threads_that_are_born_and_end_meanwhile_are_stopped_too);
+    return run_suite("threads", cases);
+}

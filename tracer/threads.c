@@ -1,0 +1,262 @@
+#include "tracer/threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/threads/thread_list.h"
+
+enum {
+    EVENT_SHIFT = 16,      /* of a wait status: the ptrace event */
+    RESTART_NO_HAND = 514, /* ERESTARTNOHAND of the kernel: made again unless a handler runs */
+    POLL_NS = 30000,       /* between two looks whether a thread has stopped */
+    PASSES_MAX = 1000      /* over a list of threads that grows all the time */
+};
+
+void ml_threads_init(struct ml_threads *threads, pid_t pid) {
+    *threads = (struct ml_threads){.pid = pid};
+}
+
+size_t ml_threads_list(pid_t pid, pid_t *out_ids, size_t most) {
+    char path[64];
+    size_t count = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        return 0;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL && count < most;
+         entry = readdir(folder)) {
+        char *end = NULL;
+        const long id = strtol(entry->d_name, &end, 10);
+        if (id > 0 && *end == '\0') {
+            out_ids[count++] = (pid_t)id;
+        }
+    }
+    (void)closedir(folder);
+    return count;
+}
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- one thread */
+
+bool ml_threads_wait(struct ml_traced *thread, int *out_status) {
+    const uint64_t deadline_ns = now_ns() + (uint64_t)ML_THREADS_WAIT_MS * 1000000u;
+    const struct timespec pause = {.tv_nsec = POLL_NS};
+    for (uint32_t look = 0; now_ns() < deadline_ns; look++) {
+        const pid_t got = waitpid(thread->id, out_status, __WALL | WNOHANG);
+        if (got < 0 && errno != EINTR) {
+            thread->state = ML_TRACED_GONE;
+            return false;
+        }
+        if (got == thread->id) {
+            const bool is_there = WIFSTOPPED(*out_status);
+            thread->state = is_there ? ML_TRACED_STOPPED : ML_TRACED_GONE;
+            return is_there;
+        }
+        if (look > 20) { /* at first it is about to stop */
+            (void)nanosleep(&pause, NULL);
+        }
+    }
+    return false;
+}
+
+/* A signal that came first is kept: it is delivered when the thread goes on. */
+static bool wait_for_interrupt(struct ml_traced *thread) {
+    int status = 0;
+    while (ml_threads_wait(thread, &status)) {
+        if (status >> EVENT_SHIFT == PTRACE_EVENT_STOP) {
+            return true;
+        }
+        const bool is_event = status >> EVENT_SHIFT != 0 || WSTOPSIG(status) == (SIGTRAP | 0x80);
+        const int signal = is_event ? 0 : WSTOPSIG(status);
+        thread->state = ML_TRACED_RUNNING;
+        if (ptrace(PTRACE_CONT, thread->id, NULL, (void *)(long)signal) != 0) {
+            thread->state = ML_TRACED_GONE;
+            return false;
+        }
+    }
+    return false;
+}
+
+bool ml_threads_interrupt(struct ml_traced *thread) {
+    if (ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL) != 0) {
+        thread->state = ML_TRACED_GONE;
+        return false;
+    }
+    return wait_for_interrupt(thread);
+}
+
+/* These calls answer EINTR to a signal that has no handler, as a stop is one. */
+static bool is_told_of_stops(long number) {
+    switch (number) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_msgrcv:
+    case SYS_msgsnd:
+    case SYS_rt_sigtimedwait:
+    case SYS_io_getevents:
+    case SYS_io_pgetevents:
+    case SYS_io_uring_enter:
+    /* Of a socket with a time limit (SO_RCVTIMEO, SO_SNDTIMEO). */
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void ml_threads_mend_call(struct user_regs_struct *registers) {
+    if ((long)registers->rax == -EINTR && is_told_of_stops((long)registers->orig_rax)) {
+        registers->rax = (unsigned long long)-RESTART_NO_HAND;
+    }
+}
+
+static void mend_call_of(const struct ml_traced *thread) {
+    struct user_regs_struct registers;
+    if (ptrace(PTRACE_GETREGS, thread->id, NULL, &registers) == 0) {
+        const struct user_regs_struct before = registers;
+        ml_threads_mend_call(&registers);
+        if (registers.rax != before.rax) {
+            (void)ptrace(PTRACE_SETREGS, thread->id, NULL, &registers);
+        }
+    }
+}
+
+/* ---- all of them */
+
+static struct ml_traced *find(const struct ml_threads *threads, pid_t id) {
+    for (size_t i = 0; i < threads->count; i++) {
+        if (threads->list[i].id == id) {
+            return &threads->list[i];
+        }
+    }
+    return NULL;
+}
+
+static bool add(struct ml_threads *threads, pid_t id) {
+    if (threads->count == threads->room) {
+        const size_t room = threads->room * 2 + 64;
+        struct ml_traced *larger = realloc(threads->list, room * sizeof(*larger));
+        if (larger == NULL) {
+            return false;
+        }
+        threads->list = larger;
+        threads->room = room;
+    }
+    threads->list[threads->count++] = (struct ml_traced){.id = id};
+    return true;
+}
+
+static enum ml_thread_taken seize(void *context, pid_t id) {
+    struct ml_threads *threads = context;
+    if (find(threads, id) != NULL) {
+        return ML_THREAD_HAD;
+    }
+    if (ptrace(PTRACE_SEIZE, id, NULL, (void *)(long)PTRACE_O_TRACESYSGOOD) != 0) {
+        const int error = errno;
+        const enum ml_thread_taken taken = ml_thread_not_seized(threads->pid, id, error);
+        errno = error;
+        return taken;
+    }
+    if (!add(threads, id)) {
+        (void)ptrace(PTRACE_DETACH, id, NULL, NULL);
+        errno = ENOMEM;
+        return ML_THREAD_FORBIDDEN;
+    }
+    return ML_THREAD_NEW;
+}
+
+bool ml_threads_stop_one(struct ml_threads *threads, pid_t id, struct ml_error_message *error) {
+    if (seize(threads, id) == ML_THREAD_FORBIDDEN) {
+        ml_error_set(error, "the kernel lets nobody trace it: %s", strerror(errno));
+        return false;
+    }
+    struct ml_traced *thread = find(threads, id);
+    if (thread == NULL || !ml_threads_interrupt(thread)) {
+        ml_error_set(error, "a thread of it ended, or does not stop");
+        return false;
+    }
+    mend_call_of(thread);
+    return true;
+}
+
+static void interrupt_all(struct ml_threads *threads) {
+    for (size_t i = 0; i < threads->count; i++) {
+        struct ml_traced *thread = &threads->list[i];
+        if (thread->state == ML_TRACED_RUNNING &&
+            ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL) != 0) {
+            thread->state = ML_TRACED_GONE;
+        }
+    }
+    for (size_t i = 0; i < threads->count; i++) {
+        struct ml_traced *thread = &threads->list[i];
+        if (thread->state == ML_TRACED_RUNNING && wait_for_interrupt(thread)) {
+            mend_call_of(thread);
+        }
+    }
+}
+
+static bool are_stopped(const struct ml_threads *threads) {
+    size_t stopped = 0;
+    for (size_t i = 0; i < threads->count; i++) {
+        if (threads->list[i].state == ML_TRACED_RUNNING) {
+            return false;
+        }
+        stopped += threads->list[i].state == ML_TRACED_STOPPED;
+    }
+    return stopped > 0;
+}
+
+bool ml_threads_stop_all(struct ml_threads *threads, struct ml_error_message *error) {
+    enum ml_thread_pass pass = ML_THREAD_PASS_UNSETTLED;
+    for (uint32_t i = 0; pass == ML_THREAD_PASS_UNSETTLED && i < PASSES_MAX; i++) {
+        pass = ml_thread_list_pass(threads->pid, seize, threads);
+        if (pass == ML_THREAD_PASS_FORBIDDEN) {
+            ml_error_set(error, "the kernel lets nobody trace it: %s", strerror(errno));
+            ml_threads_let_go(threads);
+            return false;
+        }
+        interrupt_all(threads);
+    }
+    if (pass != ML_THREAD_PASS_SETTLED || !are_stopped(threads)) {
+        ml_error_set(error, "its threads do not stop, or it has ended");
+        ml_threads_let_go(threads);
+        return false;
+    }
+    return true;
+}
+
+void ml_threads_let_go(struct ml_threads *threads) {
+    for (size_t i = 0; i < threads->count; i++) {
+        struct ml_traced *thread = &threads->list[i];
+        if (thread->state == ML_TRACED_RUNNING) {
+            (void)ml_threads_interrupt(thread); /* only a stopped one can be left */
+        }
+        if (thread->state == ML_TRACED_STOPPED) {
+            (void)ptrace(PTRACE_DETACH, thread->id, NULL, (void *)(long)thread->signal);
+        }
+    }
+    free(threads->list);
+    ml_threads_init(threads, threads->pid);
+}
