@@ -1,0 +1,38 @@
+/* The frame of a signal that never came: what the kernel puts on a stack before a handler, so that
+ * rt_sigreturn makes a thread go on where it stood. Room: tracer. Context: any; pure.
+ *
+ * One rule: a thread that runs our code can always go back by itself. The tracer may die at any
+ * moment. */
+#ifndef MEMLOG_TRACER_FRAME_H
+#define MEMLOG_TRACER_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+enum {
+    ML_FRAME_STATE_MAX_BYTES = 12288, /* of xsave: 2.7 KiB with AVX-512, 11 KiB with AMX */
+    ML_SIGNAL_FRAME_MAX_BYTES = 16384
+};
+
+/* What a thread is, by ptrace. */
+struct ml_thread_image {
+    struct user_regs_struct registers;
+    uint64_t signal_mask;
+    uint8_t state[ML_FRAME_STATE_MAX_BYTES]; /* NT_X86_XSTATE */
+    size_t state_bytes;
+};
+
+/* The frame as it lies at `address`, which is a multiple of 64: its first word is `return_to`,
+ * where a `ret` at its start leads to. 0: the registers' state is none that the kernel would take.
+ * Returns its size. A thread with its stack pointer 8 bytes behind `address` that calls
+ * rt_sigreturn becomes `image`, and makes the system call again that it was interrupted in. */
+size_t ml_signal_frame(
+    const struct ml_thread_image *image,
+    uint64_t address,
+    uint64_t return_to,
+    uint8_t out_frame[ML_SIGNAL_FRAME_MAX_BYTES]
+);
+
+#endif
