@@ -56,6 +56,9 @@ struct capture_options {
     bool no_tail;      /* do not read staging at the end */
     enum capture_signals signals;
     bool no_events; /* keep the bytes alone: long streams to be written to files */
+    /* The program starts bare, and memlog comes to it while it runs, when it has closed its
+     * standard output: so it says that it is ready. */
+    bool attach;
 };
 
 struct capture {
@@ -66,6 +69,8 @@ struct capture {
     uint32_t not_profiled_count;
     uint32_t allocators_count;
     char not_profiled[256];
+    char trouble[256]; /* of an attachment; "": it is done */
+    uint32_t attached_functions;
 };
 
 /* Run arguments[0] (a path), and wait for it and for all its descendants. Asserts what holds for

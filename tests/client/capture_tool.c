@@ -1,6 +1,7 @@
 /* By hand: run any program under the client alone and print what it streamed, or keep it:
- * out/capture_tool [--streams=FOLDER] PROGRAM [ARGS...] writes a file FOLDER/PID.stream for each
- * process (a later one of the same pid: PID.2.stream), for out/replay and out/stream_tool. */
+ * out/capture_tool [--streams=FOLDER] [--attach] PROGRAM [ARGS...] writes a file FOLDER/PID.stream
+ * for each process (a later one of the same pid: PID.2.stream), for out/replay and out/stream_tool.
+ */
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@ static struct capture capture;
 
 static char **program;
 static const char *streams_folder; /* NULL: print */
+static bool attaches;
 
 static void write_stream(const struct captured_process *process) {
     char path[4200];
@@ -71,7 +73,8 @@ START_TEST(capture_the_program) {
     const char *check = getenv("UNWIND_CHECK");
     const struct capture_options options = {
         .unwind_check = check == NULL ? 0 : (uint32_t)strtoul(check, NULL, 10),
-        .no_events = streams_folder != NULL};
+        .no_events = streams_folder != NULL,
+        .attach = attaches};
     capture_run(&capture, &options, program);
     for (size_t i = 0; i < capture.processes_count; i++) {
         if (streams_folder != NULL) {
@@ -79,6 +82,11 @@ START_TEST(capture_the_program) {
         } else {
             print_sums(&capture.processes[i]);
         }
+    }
+    if (attaches) {
+        (void)fprintf(
+            stderr, "attached: %u functions %s\n", capture.attached_functions, capture.trouble
+        );
     }
     if (capture.not_profiled_count > 0) {
         (void)fprintf(stderr, "not profiled: %s\n", capture.not_profiled);
@@ -93,9 +101,15 @@ int main(int count, char **arguments) {
         arguments++;
         count--;
     }
+    if (count > 1 && strcmp(arguments[1], "--attach") == 0) {
+        attaches = true;
+        arguments++;
+        count--;
+    }
     if (count < 2) {
-        (void
-        )fprintf(stderr, "usage: capture_tool [--streams=FOLDER] /path/to/PROGRAM [ARGS...]\n");
+        (void)fprintf(
+            stderr, "usage: capture_tool [--streams=FOLDER] [--attach] /path/to/PROGRAM [ARGS...]\n"
+        );
         return 2;
     }
     program = arguments + 1;
