@@ -80,6 +80,7 @@ ml_members_add(struct ml_members *members, pid_t pid, struct ml_member **out_mem
     member->pidfd = ML_MEMBER_PIDFD_NONE;
     member->state = ML_MEMBER_RUNNING;
     member->recording = ML_RECORDING_NEVER;
+    member->attachment = ML_ATTACHMENT_NONE;
     member->members = members;
     member->executable = nothing;
     struct ml_member **bucket = &members->by_pid[(uint32_t)pid % ML_MEMBERS_BUCKETS];
@@ -156,4 +157,13 @@ void ml_member_set_recording(struct ml_member *member, enum ml_recording_event e
         return;
     }
     member->recording = next;
+}
+
+void ml_member_set_attachment(struct ml_member *member, enum ml_attachment_event event) {
+    const enum ml_attachment_state next = ml_attachment_next(member->attachment, event);
+    if (next == ML_ATTACHMENT_FORBIDDEN) {
+        member->members->forbidden_count++;
+        return;
+    }
+    member->attachment = next;
 }

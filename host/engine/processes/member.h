@@ -13,6 +13,7 @@
 
 #include <ev.h>
 
+#include "host/engine/processes/attachment.h"
 #include "host/engine/processes/recording.h"
 #include "host/memory/status.h"
 #include "host/policy/command_line.h"
@@ -127,9 +128,10 @@ struct ml_member {
     enum ml_member_state state;
     enum memlog_service_role role;
     enum ml_birth birth;
-    enum ml_recording recording; /* by ml_member_set_recording alone */
-    bool from_startup;           /* recorded from its first instruction */
-    char trouble[256];           /* why its profile cannot be complete; "" if it can */
+    enum ml_recording recording;         /* by ml_member_set_recording alone */
+    enum ml_attachment_state attachment; /* by ml_member_set_attachment alone */
+    bool from_startup;                   /* recorded from its first instruction */
+    char trouble[256];                   /* why its profile cannot be complete; "" if it can */
     enum ml_request request;
     struct ml_member_question sampled_alone;
     uint64_t sampling_bytes; /* of its own; 0: the run's, and the run's stack mode */
@@ -185,7 +187,7 @@ struct ml_members {
     uint32_t count;
     uint32_t capacity;
     uint32_t running_count;
-    uint32_t forbidden_count; /* events that ml_member_set_recording refused: a bug of memlog's */
+    uint32_t forbidden_count; /* events that the tables refused: a bug of memlog's */
     struct ml_member *by_pid[ML_MEMBERS_BUCKETS]; /* the newest first */
     void *context;                                /* the owner's, for watchers */
 };
@@ -221,5 +223,8 @@ ml_member_set_state(struct ml_member *member, enum ml_member_event event);
 /* Change its recording by the table of recording.c. A forbidden event changes nothing and is
  * counted. */
 void ml_member_set_recording(struct ml_member *member, enum ml_recording_event event);
+
+/* The same of its attachment, by the table of attachment.c. */
+void ml_member_set_attachment(struct ml_member *member, enum ml_attachment_event event);
 
 #endif
