@@ -16,6 +16,7 @@
 #define ML_PRELOAD_PLATFORM "$PLATFORM"
 #define ML_SERVICE_FILE "memlog-service"
 #define ML_ANALYZER_FILE "memlog-analyzer"
+#define ML_TRACER_FILE "memlog-tracer"
 
 /* The absolute path of one of our files: beside this binary (the build's folder), else in
  * ../lib/memlog (installed).

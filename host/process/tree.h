@@ -14,8 +14,8 @@
 #include "host/process/info.h"
 #include "ipc/wire/ml_status.h"
 
-/* Helpers of our own that may be alive at once: service, analyzer. */
-enum { ML_TREE_HELPERS_MAX = 4 };
+/* Helpers of our own that may be alive at once: service, analyzer, tracers. */
+enum { ML_TREE_HELPERS_MAX = 16 };
 
 struct ml_process_tree {
     pid_t helpers[ML_TREE_HELPERS_MAX]; /* 0: free */
