@@ -250,6 +250,8 @@ void ml_engine_stop_member(
     struct ml_engine *engine, struct ml_member *member, ml_control_done *on_done, void *context
 );
 
+enum { ML_ENGINE_ATTACH_TEXT_BYTES = 768 };
+
 /* Facts of the run, borrowed for the engine's life. The program is NULL before ml_engine_set_root,
  * the uploader without --upload. */
 const struct ml_options *ml_engine_options(const struct ml_engine *engine);

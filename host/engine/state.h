@@ -46,6 +46,7 @@ struct ml_gap {
 
 /* What the modules of the engine keep of it, each for itself alone. */
 #define ML_ENGINE_PARTS(PART)                                                                      \
+    PART(ml_attaches, attaches)                                                                    \
     PART(ml_cgroups, cgroups)                                                                      \
     PART(ml_connections, connections)                                                              \
     PART(ml_dump_jobs, jobs)                                                                       \
@@ -77,6 +78,9 @@ struct ml_engine {
     /* A member's process has ended, or runs an image that has not reported itself. The list and the
      * triggers want to know. */
     void (*on_member_end)(struct ml_engine *engine, const struct ml_member *member);
+    /* Serve the connection of a process that a tracer has attached memlog to. The descriptor is
+     * taken. */
+    void (*serve_attached)(struct ml_engine *engine, int take_fd, pid_t pid);
     enum ml_engine_phase phase; /* by ml_engine_set_phase alone */
     enum ml_clock clock;
     struct memlog_service_moment start;

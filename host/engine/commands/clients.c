@@ -135,8 +135,13 @@ static void on_hello(
 ) {
     struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
-    pid_t pid = call->peer.pid;
+    const bool is_attached = connection->attached_pid != 0;
+    /* It may have said Hello before its socket was ours, and so without the kernel's word on the
+     * sender. The socket's maker alone has the other end. */
+    const pid_t pid =
+        is_attached && call->peer.pid == 0 ? connection->attached_pid : call->peer.pid;
     if (pid <= 0 || connection->member_id != 0 ||
+        (is_attached && pid != connection->attached_pid) ||
         request->version != MEMLOG_CLIENT_CLIENT_VERSION) {
         refuse(call);
         return;
@@ -158,6 +163,9 @@ static void on_hello(
     keep_request(member, ml_members_find(&engine->members, old_id));
     ml_list_walk_soon(engine);
     member->allocator = connection->allocator;
+    if (is_attached) { /* its functions are not hooked yet: the tracer's end brings it to record */
+        ml_member_set_attachment(member, ML_ATTACHMENT_BEGIN);
+    }
     bool wanted = ml_targets_want(engine, member);
     const struct ml_control_page page = ml_member_control_page(engine, member, wanted);
     int write_fd = -1;
@@ -224,6 +232,16 @@ lose_fork(struct ml_engine_connection *connection, pid_t pid, pid_t parent_pid, 
     }
 }
 
+/* Whether it has its parent's functions, hooked as memlog's tracer left them. */
+static bool
+is_of_attached(const struct ml_engine_connection *connection, const struct ml_member *child) {
+    const struct ml_members *members = &connection->engine->members;
+    const struct ml_member *parent = ml_members_find(members, child->parent_id);
+    const struct ml_member *first = ml_members_find(members, connection->member_id);
+    return (parent != NULL && parent->attachment != ML_ATTACHMENT_NONE) ||
+           (first != NULL && first->attachment != ML_ATTACHMENT_NONE);
+}
+
 static void on_forked(
     void *context, const struct ml_call *call, const struct memlog_client_forked_request *request
 ) {
@@ -258,6 +276,9 @@ static void on_forked(
     if (first != NULL && ml_image_mark_is_known(&first->image)) {
         member->image = first->image;
     }
+    if (is_of_attached(connection, member)) {
+        ml_member_set_attachment(member, ML_ATTACHMENT_INHERIT);
+    }
     (void)ml_list_recorded(engine, member);
     ml_list_walk_soon(engine);
     const enum ml_status status = ml_endpoint_adopt(
@@ -285,7 +306,7 @@ static void on_forked(
         (void)!ml_member_enable(engine, member, wanted);
     }
     if (wanted) {
-        member->from_startup = enabled;
+        member->from_startup = enabled && member->attachment == ML_ATTACHMENT_NONE;
         ml_member_record(engine, member);
     }
     ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));

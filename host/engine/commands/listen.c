@@ -85,16 +85,10 @@ static bool refuse_client(struct ml_engine *engine, int fd) {
     return !ml_connections_have_room(engine, fd, peer.pid, ml_process_parent(peer.pid));
 }
 
-/* Accept a connection. */
-static void accept_from(struct ml_engine *engine, int listening_fd, bool for_commands) {
-    int fd = accept4(listening_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-        return;
-    }
-    if (!for_commands && refuse_client(engine, fd)) {
-        ml_channel_close_socket(fd, ml_closer_close);
-        return;
-    }
+/* Speak over a connection. NULL: there is no memory, and it is closed. */
+static struct ml_engine_connection *
+serve(struct ml_engine *engine, int take_fd, bool for_commands) {
+    const int fd = take_fd;
     /* The kernel then names each sender by a pidfd, even an ended one (Linux 6.16 keeps its exit
      * code). Older kernels refuse, and pids must do. */
     int on = 1;
@@ -102,7 +96,7 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
     struct ml_engine_connection *connection = calloc(1, sizeof(*connection));
     if (connection == NULL) {
         (void)close(fd);
-        return;
+        return NULL;
     }
     connection->engine = engine;
     struct ml_channel_options options = {
@@ -115,9 +109,36 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
                      : memlog_client_host_for_client_server(&ml_engine_client_handlers, connection);
     if (ml_channel_new(fd, &options, &connection->channel) != ML_OK) {
         free(connection);
-        return;
+        return NULL;
     }
     ml_connection_add(connection, !for_commands);
+    return connection;
+}
+
+/* Accept a connection. */
+static void accept_from(struct ml_engine *engine, int listening_fd, bool for_commands) {
+    int fd = accept4(listening_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    if (!for_commands && refuse_client(engine, fd)) {
+        ml_channel_close_socket(fd, ml_closer_close);
+        return;
+    }
+    (void)serve(engine, fd, for_commands);
+}
+
+/* Whose it is, the tracer's order says, and the kernel has confirmed: no stranger is judged here.
+ */
+void ml_listen_serve_attached(struct ml_engine *engine, int take_fd, pid_t pid) {
+    if (!ml_connections_have_room(engine, take_fd, pid, ml_process_parent(pid))) {
+        ml_channel_close_socket(take_fd, ml_closer_close);
+        return;
+    }
+    struct ml_engine_connection *connection = serve(engine, take_fd, false);
+    if (connection != NULL) {
+        connection->attached_pid = pid;
+    }
 }
 
 static void on_client_connects(struct ev_loop *loop, ev_io *watcher, int events) {

@@ -6,6 +6,10 @@
 
 void ml_listen_init(struct ml_engine *engine);
 
+/* Serve a connection that a process has made which memlog was attached to: it alone may say Hello
+ * on it. Owner: take_fd is taken. */
+void ml_listen_serve_attached(struct ml_engine *engine, int take_fd, pid_t pid);
+
 /* Close all. */
 void ml_listen_fini(struct ml_engine *engine);
 

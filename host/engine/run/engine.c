@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "host/engine/attach/jobs.h"
 #include "host/engine/commands/connection.h"
 #include "host/engine/commands/listen.h"
 #include "host/engine/dump/folder.h"
@@ -30,6 +31,7 @@
 #include "host/process/paths.h"
 
 static void watch(struct ml_engine *engine) {
+    ml_attach_jobs_init(engine);
     ml_listen_init(engine);
     ml_watch_init(engine);
     ml_list_init(engine);
@@ -95,6 +97,7 @@ static struct ml_engine *engine_new(void) {
 #define POINT(type, name) engine->name = &whole->name;
     ML_ENGINE_PARTS(POINT)
     engine->on_member_end = on_member_end;
+    engine->serve_attached = ml_listen_serve_attached;
     engine->phase = ML_PHASE_RUNNING;
     engine->service_state = ML_ENGINE_STARTING;
     return engine;
@@ -170,6 +173,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
     ml_engine_set_phase(engine, ML_PHASE_CLOSE);
     ml_engine_quiet_members(engine);
     ml_listen_fini(engine);
+    ml_attach_jobs_fini(engine);
     ml_watch_fini(engine);
     ml_list_fini(engine);
     ml_uploader_close(engine->uploader);
