@@ -40,6 +40,8 @@ struct ml_engine_setup {
     void (*on_service)(void *context, pid_t pid);
     /* One line for the person. */
     void (*on_notice)(void *context, const char *text);
+    /* No process that memlog was attached to runs any more, under whatever program. May be NULL. */
+    void (*on_left)(void *context);
     void *context;
 };
 
@@ -98,6 +100,11 @@ ML_NODISCARD enum ml_status ml_engine_preload_path(
 ML_NODISCARD enum ml_status ml_engine_set_root(
     struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_error_message *error
 );
+
+/* The same of a run without a program: its dumps are named after the first process that it is
+ * attached to. Errors: as ml_dumps_open. */
+ML_NODISCARD enum ml_status
+ml_engine_set_attached(struct ml_engine *engine, pid_t pid, struct ml_error_message *error);
 
 /* What the kernel says of the root's image after its exec. It is the reason if the root never
  * reports itself. */
@@ -250,7 +257,26 @@ void ml_engine_stop_member(
     struct ml_engine *engine, struct ml_member *member, ml_control_done *on_done, void *context
 );
 
+/* The same of any process of this user by its pid: memlog attaches to one that it is not in, and
+ * leaves one that it has attached to as it was. */
+void ml_engine_start_process(
+    struct ml_engine *engine,
+    pid_t pid,
+    uint64_t sampling_bytes,
+    uint32_t stack_mode,
+    ml_control_done *on_done,
+    void *context
+);
+void ml_engine_stop_process(
+    struct ml_engine *engine, pid_t pid, ml_control_done *on_done, void *context
+);
+
 enum { ML_ENGINE_ATTACH_TEXT_BYTES = 768 };
+
+/* Leave all that memlog is attached to as they were; nothing is recorded of them any more, and
+ * nobody is attached to. `on_done` is called once, perhaps before this returns, after 45 s at most.
+ */
+void ml_engine_let_go(struct ml_engine *engine, void (*on_done)(void *context), void *context);
 
 /* Facts of the run, borrowed for the engine's life. The program is NULL before ml_engine_set_root,
  * the uploader without --upload. */

@@ -34,15 +34,34 @@ struct memlog_host {
     char path[PATH_MAX]; /* mutex; or why there is none */
 };
 
-static void on_dumped(void *context, const char *path, bool complete, const char *trouble) {
-    (void)complete;
-    struct memlog_host *host = context;
+/* `path` and `trouble` as of a dump; the caller of the request waits for the answer. */
+static void keep_answer(struct memlog_host *host, const char *path, const char *trouble) {
     (void)pthread_mutex_lock(&host->mutex);
     host->written = path[0] != '\0';
     (void)snprintf(host->path, sizeof(host->path), "%s", host->written ? path : trouble);
+    (void)pthread_mutex_unlock(&host->mutex);
+}
+
+static void on_answered(void *context) {
+    struct memlog_host *host = context;
+    (void)pthread_mutex_lock(&host->mutex);
     host->answered = true;
     (void)pthread_cond_signal(&host->done);
     (void)pthread_mutex_unlock(&host->mutex);
+}
+
+static void on_dumped(void *context, const char *path, bool complete, const char *trouble) {
+    (void)complete;
+    keep_answer(context, path, trouble);
+    on_answered(context);
+}
+
+/* Processes that somebody has had it attach to are left before the program goes on. */
+static void on_finished(void *context, const char *path, bool complete, const char *trouble) {
+    struct memlog_host *host = context;
+    (void)complete;
+    keep_answer(host, path, trouble);
+    ml_engine_let_go(host->engine, on_answered, host);
 }
 
 static void on_wake(struct ev_loop *loop, ev_async *watcher, int events) {
@@ -57,7 +76,7 @@ static void on_wake(struct ev_loop *loop, ev_async *watcher, int events) {
         ml_engine_dump(host->engine, MEMLOG_SERVICE_DUMP_REASON_MANUAL, on_dumped, host);
         break;
     case ORDER_FINISH:
-        ml_engine_finish(host->engine, on_dumped, host);
+        ml_engine_finish(host->engine, on_finished, host);
         break;
     case ORDER_QUIT:
         ev_break(loop, EVBREAK_ALL);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/engine/list/known.h"
 
@@ -11,6 +12,16 @@ static const char raw_text[] = "it was started by a system call that memlog cann
                                "environment did not carry memlog on";
 static const char heir_text[] =
     "it was started by a program that ran without memlog, which had none to pass on";
+
+const char ml_list_before_text[] =
+    "it ran already when memlog attached to its parent; 'memlog start PID' attaches to it";
+
+/* The kernel tells of its start in ticks. */
+bool ml_list_is_from_before(const struct ml_unrecorded *one, const struct ml_member *parent) {
+    const uint64_t tick_ns = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
+    return parent->attachment != ML_ATTACHMENT_NONE && parent->birth != ML_BIRTH_FORK &&
+           one->start_ticks != 0 && (one->start_ticks + 1) * tick_ns <= parent->start.boottime_ns;
+}
 
 void ml_list_set_reason(struct ml_unrecorded *one, const char *reason) {
     (void)snprintf(one->reason, sizeof(one->reason), "%s", reason);
@@ -68,7 +79,10 @@ static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
         engine->root_image != ML_IMAGE_PRELOADABLE) {
         kind = engine->root_image; /* as the probe judged the file before the start */
     }
-    if (kind == ML_IMAGE_PRELOADABLE && ml_process_was_given(one->pid, "MEMLOG_SOCKET")) {
+    const struct ml_member *parent = ml_members_find(&engine->members, one->parent_id);
+    if (parent != NULL && ml_list_is_from_before(one, parent)) {
+        ml_list_set_reason(one, ml_list_before_text);
+    } else if (kind == ML_IMAGE_PRELOADABLE && ml_process_was_given(one->pid, "MEMLOG_SOCKET")) {
         ml_list_set_reason(one, given_text);
     } else if (kind == ML_IMAGE_PRELOADABLE) {
         ml_list_set_reason(one, is_of_unrecorded(engine, one) ? heir_text : raw_text);

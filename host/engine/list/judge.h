@@ -4,6 +4,10 @@
 
 #include "host/engine/state.h"
 
+/* Of a child that ran already when memlog was attached to its parent. */
+extern const char ml_list_before_text[];
+bool ml_list_is_from_before(const struct ml_unrecorded *one, const struct ml_member *parent);
+
 /* Set the reason why it is not recorded; copied. */
 void ml_list_set_reason(struct ml_unrecorded *one, const char *reason);
 

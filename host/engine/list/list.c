@@ -28,12 +28,18 @@ bool ml_list_was_recorded(const struct ml_member *parent) {
 }
 
 static void inherit_from_member(struct ml_unrecorded *one, const struct ml_member *member) {
-    const bool is_recorded = ml_list_was_recorded(member);
+    const bool is_before = ml_list_is_from_before(one, member);
+    const bool is_recorded = ml_list_was_recorded(member) && !is_before;
     ml_list_copy_identity(one, member->name, member->executable, member->line.arguments);
     one->image = member->image;
     one->role = member->birth == ML_BIRTH_ROOT ? MEMLOG_SERVICE_ROLE_OTHER : member->role;
     one->kind = is_recorded ? ML_UNRECORDED_IDLE_FORK : ML_UNRECORDED_FORK;
-    ml_list_set_reason(one, is_recorded ? idle_text : member->note);
+    ml_list_set_reason(
+        one,
+        is_recorded ? idle_text
+        : is_before ? ml_list_before_text
+                    : member->note
+    );
 }
 
 /* A fork runs its parent's image, and so the parent's reason holds for it. */

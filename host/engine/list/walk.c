@@ -209,7 +209,8 @@ static void on_walk(struct ev_loop *loop, ev_timer *watcher, int events) {
     struct ml_engine *engine = watcher->data;
     struct ml_list *list = engine->list;
     const uint32_t known = engine->unrecorded.last_id;
-    const bool walks = list->events_fd < 0 && engine->root != 0;
+    /* Without a program of its own the tree is that of the processes that memlog is attached to. */
+    const bool walks = list->events_fd < 0 && (engine->root != 0 || engine->members.count > 0);
     if (walks) {
         ml_list_walk(engine);
     }

@@ -19,7 +19,7 @@ static const char *why_not_listed(struct ml_engine *engine, struct ml_unrecorded
     (void)snprintf(
         engine->list->why_not,
         sizeof(engine->list->why_not),
-        "%s; whether a process can be recorded is decided when its program starts",
+        "%s; 'memlog start PID' tries to attach to it",
         one->reason
     );
     return engine->list->why_not;
@@ -31,9 +31,7 @@ static const char *why_not_foreign(pid_t pid) {
         return errno == ESRCH ? "there is no such process"
                               : "it is another user's process: memlog records those of its own run";
     }
-    return "it was not started under this memlog: start its program by 'memlog run -- PROGRAM', or "
-           "in "
-           "a shell that 'memlog env' has made join this run";
+    return "it was not started under this memlog: 'memlog start PID' attaches to it";
 }
 
 const char *ml_engine_why_not(struct ml_engine *engine, pid_t pid) {

@@ -21,6 +21,9 @@ refusal_of(const struct ml_engine *engine, struct ml_member *member, bool is_sta
     if (member->state != ML_MEMBER_RUNNING) {
         return "it has ended";
     }
+    if (!ml_attachment_may_record(member->attachment)) {
+        return ml_attachment_why_not(member->attachment);
+    }
     if (ml_recording_is_lost(member->recording) || member->endpoint.control_fd < 0) {
         return member->note[0] != '\0' ? member->note : "it has no pipe to the service";
     }

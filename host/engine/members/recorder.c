@@ -12,7 +12,8 @@ struct ml_control_page ml_member_control_page(
     const struct ml_options *options = engine->options;
     const bool has_own = member->sampling_bytes != 0;
     struct ml_control_page page = {
-        .fork_enabled = ml_targets_want_forked(engine) ? 1 : 0,
+        .fork_enabled =
+            ml_attachment_may_record(member->attachment) && ml_targets_want_forked(engine) ? 1 : 0,
         .enabled = enabled ? 1 : 0,
         .sampling_bytes = has_own ? member->sampling_bytes : options->sampling_bytes,
         .all_sampled = 1, /* nothing has been recorded yet */

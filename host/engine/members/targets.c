@@ -22,23 +22,29 @@ void ml_targets_close(struct ml_engine *engine) {
     ml_name_rules_fini(&engine->targets->names);
 }
 
-bool ml_targets_forbid(const struct ml_engine *engine, struct ml_member *member) {
+bool ml_targets_forbid_program(
+    const struct ml_engine *engine,
+    const char *command_line,
+    const char *executable,
+    char *out_why,
+    size_t why_bytes
+) {
     for (unsigned i = 0; i < ML_NEVER_LISTS; i++) {
-        const int line = ml_never_list_match(
-            &engine->targets->never[i], member->line.joined, member->executable
-        );
+        const struct ml_never_list *list = &engine->targets->never[i];
+        const int line = ml_never_list_match(list, command_line, executable);
         if (line > 0) {
-            (void)snprintf(
-                member->note,
-                sizeof(member->note),
-                "never recorded: line %d of %.200s",
-                line,
-                engine->targets->never[i].path
-            );
+            (void
+            )snprintf(out_why, why_bytes, "never recorded: line %d of %.200s", line, list->path);
             return true;
         }
     }
     return false;
+}
+
+bool ml_targets_forbid(const struct ml_engine *engine, struct ml_member *member) {
+    return ml_targets_forbid_program(
+        engine, member->line.joined, member->executable, member->note, sizeof(member->note)
+    );
 }
 
 /* Whether a rule of `memlog start --name` wants it. Then it gets the rule's settings. */
@@ -73,7 +79,7 @@ bool ml_targets_want(struct ml_engine *engine, struct ml_member *member) {
     /* Counting looks at all members: do it only where the mode asks. */
     const bool is_alone = ml_mode_take(options->mode, member->role) == ML_TAKE_THIRD_ALONE;
     member->left_out = ml_targets_forbid(engine, member);
-    if (member->left_out) {
+    if (member->left_out || !ml_attachment_may_record(member->attachment)) {
         return false;
     }
     const enum ml_request request = ml_request_settled(member->request);
@@ -113,7 +119,8 @@ bool ml_targets_want_forked(const struct ml_engine *engine) {
 static void tell_forks(struct ml_engine *engine) {
     for (uint32_t i = 0; i < engine->members.count; i++) {
         struct ml_member *member = engine->members.items[i];
-        if (member->state == ML_MEMBER_RUNNING && member->endpoint.control_fd >= 0) {
+        if (member->state == ML_MEMBER_RUNNING && member->endpoint.control_fd >= 0 &&
+            ml_attachment_may_record(member->attachment)) {
             ml_endpoint_fork_enabled(&member->endpoint, ml_targets_want_forked(engine));
         }
     }

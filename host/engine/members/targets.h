@@ -23,6 +23,15 @@ void ml_targets_close(struct ml_engine *engine);
 /* Whether it must never be recorded. Then its note says why. */
 bool ml_targets_forbid(const struct ml_engine *engine, struct ml_member *member);
 
+/* The same of a process that is no member; either text may be NULL. */
+bool ml_targets_forbid_program(
+    const struct ml_engine *engine,
+    const char *command_line,
+    const char *executable,
+    char *out_why,
+    size_t why_bytes
+);
+
 /* Whether it is to be recorded, by what is known of it now. */
 bool ml_targets_want(struct ml_engine *engine, struct ml_member *member);
 

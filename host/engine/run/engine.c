@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
-#include "host/engine/attach/jobs.h"
+#include "host/engine/attach/attach.h"
 #include "host/engine/commands/connection.h"
 #include "host/engine/commands/listen.h"
 #include "host/engine/dump/folder.h"
@@ -31,7 +31,7 @@
 #include "host/process/paths.h"
 
 static void watch(struct ml_engine *engine) {
-    ml_attach_jobs_init(engine);
+    ml_attach_init(engine);
     ml_listen_init(engine);
     ml_watch_init(engine);
     ml_list_init(engine);
@@ -79,6 +79,7 @@ static void on_member_end(struct ml_engine *engine, const struct ml_member *memb
     } else {
         ml_engine_member_killed(engine, member);
     }
+    ml_attach_member_ended(engine, member);
 }
 
 /* The engine and what its modules keep of it. */
@@ -141,6 +142,7 @@ enum ml_status ml_engine_open(
         return status;
     }
     engine->on_service = setup->on_service;
+    engine->attaches->on_left = setup->on_left;
     status = ml_engine_service_open(engine, setup->service_path, error);
     if (status != ML_OK) {
         ml_socket_directory_close(&engine->directory);
@@ -173,7 +175,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
     ml_engine_set_phase(engine, ML_PHASE_CLOSE);
     ml_engine_quiet_members(engine);
     ml_listen_fini(engine);
-    ml_attach_jobs_fini(engine);
+    ml_attach_fini(engine);
     ml_watch_fini(engine);
     ml_list_fini(engine);
     ml_uploader_close(engine->uploader);
