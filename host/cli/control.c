@@ -14,8 +14,9 @@
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 
-/* The service first reads all events up to now, and it may be restarting. */
-enum { CONTROL_TIMEOUT_MS = 60000 };
+/* The service first reads all events up to now, and it may be restarting. A process outside of the
+ * run is attached to, and tracers take turns. */
+enum { CONTROL_TIMEOUT_MS = 180000 };
 
 struct arguments {
     bool json;
@@ -45,8 +46,11 @@ static bool read_name(void *to, const char *value, struct ml_error_message *why)
 #define WHICH "which process? 'memlog ps' lists them"
 
 static const struct ml_option start_options[] = {
-    ROW_NAME("everything whose name or command line matches, what runs now and what starts later, "
-             "until 'memlog stop' with the same --name"),
+    ROW_NAME(
+        "everything whose name or command line matches, what runs now and what starts later, "
+        "until 'memlog stop' with the same --name; where no process of the run has the name, your "
+        "other processes that have it now"
+    ),
     ML_ROW_SAMPLING(struct arguments, sampling),
     ML_ROW_SAMPLING_RATE(struct arguments, sampling_bytes),
     ML_ROW_STACK_MODE(struct arguments, stack_mode),
@@ -59,9 +63,11 @@ const struct ml_option_table ml_start_table = {
     .name = "start",
     .summary = "start recording a process",
     .usage = "[OPTIONS] [PID...]",
-    .about = "Records processes of a running memlog from now on, each in a new, empty profile. "
-             "What was recorded of them before is dropped. With --memlog=manual nothing is "
-             "recorded until then.",
+    .about =
+        "Records processes of a running memlog from now on, each in a new, empty profile. "
+        "What was recorded of them before is dropped. With --memlog=manual nothing is "
+        "recorded until then. A process that was not started under memlog is attached to: what it "
+        "had allocated before is not known.",
     ML_OPTIONS(start_options),
     ML_OPERANDS_PROCESSES(struct arguments, pids),
     .example = "memlog start --name='--type=renderer'",
@@ -79,7 +85,8 @@ const struct ml_option_table ml_stop_table = {
     .summary = "stop recording a process",
     .usage = "[OPTIONS] [PID...]",
     .about = "Records processes of a running memlog no more. Their profiles stay as they are at "
-             "this moment, in every dump, until they are started again.",
+             "this moment, in every dump, until they are started again. A process that memlog was "
+             "attached to is left as it was.",
     ML_OPTIONS(stop_options),
     ML_OPERANDS_PROCESSES(struct arguments, pids),
     .example = "memlog stop 4711",

@@ -351,24 +351,24 @@ static void on_controlled(void *context, const char *trouble) {
     ml_page_answer_json(request, 200, answer);
 }
 
-/* The running process that the path names. NULL: there is none, and it was answered. */
-static struct ml_member *running_of(struct ml_page *page, struct ml_http_request *request) {
+/* The running process of the run that the path names. 0: there is none, and it was answered. */
+static pid_t running_of(struct ml_page *page, struct ml_http_request *request) {
     char word[ML_PAGE_WORD_BYTES] = "";
     uint64_t pid = 0;
     (void)sscanf(ml_http_path(request), "/api/v1/processes/%63[^/]", word);
     if (!ml_count_read(word, INT_MAX, &pid)) {
         ml_page_answer_error(request, 400, "%.40s is not a process id", word);
-        return NULL;
+        return 0;
     }
-    struct ml_member *member = ml_engine_running(page->engine, (pid_t)pid);
-    if (member == NULL && ml_engine_has_ended(page->engine, (pid_t)pid)) {
+    const bool is_there = ml_engine_running(page->engine, (pid_t)pid) != NULL;
+    if (!is_there && ml_engine_has_ended(page->engine, (pid_t)pid)) {
         ml_page_answer_error(request, 409, "process %s has ended", word);
-    } else if (member == NULL) {
+    } else if (!is_there) {
         ml_page_answer_error(
             request, 404, "process %s: %s", word, ml_engine_why_not(page->engine, (pid_t)pid)
         );
     }
-    return member;
+    return is_there ? (pid_t)pid : 0;
 }
 
 /* False: it was answered. */
@@ -407,19 +407,19 @@ void ml_page_post_start(struct ml_page *page, struct ml_http_request *request) {
         );
         return;
     }
-    struct ml_member *member = running_of(page, request);
-    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
+    const pid_t pid = running_of(page, request);
+    struct ml_page_question *question = pid != 0 ? ml_page_ask(page, request) : NULL;
     if (question != NULL) {
-        ml_engine_start_member(
-            page->engine, member, sampling_bytes, stack_mode, on_controlled, question
+        ml_engine_start_process(
+            page->engine, pid, sampling_bytes, stack_mode, on_controlled, question
         );
     }
 }
 
 void ml_page_post_stop(struct ml_page *page, struct ml_http_request *request) {
-    struct ml_member *member = running_of(page, request);
-    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
+    const pid_t pid = running_of(page, request);
+    struct ml_page_question *question = pid != 0 ? ml_page_ask(page, request) : NULL;
     if (question != NULL) {
-        ml_engine_stop_member(page->engine, member, on_controlled, question);
+        ml_engine_stop_process(page->engine, pid, on_controlled, question);
     }
 }

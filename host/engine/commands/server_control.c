@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "host/attach/precondition.h"
 #include "host/engine/commands/call.h"
 #include "host/engine/commands/connection.h"
 #include "host/engine/members/rate.h"
@@ -62,16 +63,44 @@ struct wanted {
     uint32_t count;
     const struct ml_patterns *name; /* NULL: by pid alone */
     bool recording;                 /* who of that name is not as asked */
+    bool attaches;                  /* also outside of the run */
 };
 
-static bool is_wanted_by_name(const struct wanted *wanted, const struct ml_member *member) {
-    if (wanted->name == NULL || member->state != ML_MEMBER_RUNNING ||
-        ml_recording_is_on(member->recording) != wanted->recording) {
-        return false;
-    }
+static bool has_name(const struct wanted *wanted, const struct ml_member *member) {
     const char *line = member->line.joined != NULL ? member->line.joined : "";
-    return ml_patterns_match(wanted->name, member->name) >= 0 ||
-           ml_patterns_match(wanted->name, line) >= 0;
+    return member->state == ML_MEMBER_RUNNING &&
+           (ml_patterns_match(wanted->name, member->name) >= 0 ||
+            ml_patterns_match(wanted->name, line) >= 0);
+}
+
+/* Processes outside of the run at once; more of one name are a mistake. */
+enum { STRANGERS_MAX = 256 };
+
+/* Where no process of the run has the name, whom it names outside: memlog is attached to them. */
+static void add_strangers(struct control *control, const struct wanted *wanted, pid_t asker) {
+    pid_t pids[STRANGERS_MAX];
+    size_t count = ml_attach_find(wanted->name, asker, pids, STRANGERS_MAX);
+    count = count < STRANGERS_MAX ? count : STRANGERS_MAX;
+    for (size_t i = 0; i < count; i++) {
+        control->ones[control->count++].pid = (uint32_t)pids[i];
+    }
+}
+
+/* Those of that name. */
+static void add_by_name(struct control *control, const struct wanted *wanted, pid_t asker) {
+    const struct ml_members *members = &wanted->engine->members;
+    bool is_known = false;
+    for (uint32_t i = 0; i < members->count; i++) {
+        const struct ml_member *member = members->items[i];
+        const bool is_named = has_name(wanted, member);
+        is_known = is_known || is_named;
+        if (is_named && ml_recording_is_on(member->recording) == wanted->recording) {
+            control->ones[control->count++].pid = (uint32_t)member->pid;
+        }
+    }
+    if (!is_known && wanted->attaches) {
+        add_strangers(control, wanted, asker);
+    }
 }
 
 static struct control *control_new(
@@ -81,7 +110,8 @@ static struct control *control_new(
     const struct wanted *wanted
 ) {
     const struct ml_members *members = &wanted->engine->members;
-    const uint32_t most = wanted->count + (wanted->name != NULL ? members->count : 0);
+    const uint32_t most =
+        wanted->count + (wanted->name != NULL ? members->count + STRANGERS_MAX : 0);
     struct ml_command_call *pending = ml_command_begin(connection, call, version);
     if (pending == NULL) {
         return NULL;
@@ -96,25 +126,14 @@ static struct control *control_new(
     for (uint32_t i = 0; i < wanted->count; i++) {
         control->ones[control->count++].pid = wanted->pids[i];
     }
-    for (uint32_t i = 0; i < members->count && wanted->name != NULL; i++) {
-        if (is_wanted_by_name(wanted, members->items[i])) {
-            control->ones[control->count++].pid = (uint32_t)members->items[i]->pid;
-        }
+    if (wanted->name != NULL) {
+        add_by_name(control, wanted, call->peer.pid);
     }
     for (uint32_t i = 0; i < control->count; i++) {
         control->ones[i].control = control;
     }
     control->waiting = control->count + 1;
     return control;
-}
-
-/* The member that a request is about; NULL: there is none, which is said. */
-static struct ml_member *member_of(struct ml_engine *engine, struct control_one *one) {
-    struct ml_member *member = ml_members_running(&engine->members, (pid_t)one->pid);
-    if (member == NULL) {
-        on_controlled(one, ml_engine_why_not(engine, (pid_t)one->pid));
-    }
-    return member;
 }
 
 /* The expression of a request; NULL: it has none, or none that can be understood. */
@@ -136,16 +155,16 @@ static void begin(
     const struct ml_name_rule *rule,
     struct control_one *one
 ) {
-    struct ml_member *member = member_of(engine, one);
-    if (member == NULL) {
-        return;
-    }
+    const pid_t pid = (pid_t)one->pid;
+    struct ml_member *member = ml_members_running(&engine->members, pid);
     if (request->kind == MEMLOG_HOST_CONTROL_KIND_START) {
-        ml_engine_start_member(
-            engine, member, rule->sampling_bytes, rule->stack_mode, on_controlled, one
+        ml_engine_start_process(
+            engine, pid, rule->sampling_bytes, rule->stack_mode, on_controlled, one
         );
     } else if (request->kind == MEMLOG_HOST_CONTROL_KIND_STOP) {
-        ml_engine_stop_member(engine, member, on_controlled, one);
+        ml_engine_stop_process(engine, pid, on_controlled, one);
+    } else if (member == NULL) {
+        on_controlled(one, ml_engine_why_not(engine, pid));
     } else {
         on_controlled(one, ml_member_rate(engine, member, request->sampling_bytes));
     }
@@ -166,7 +185,8 @@ void ml_command_on_control(
         .pids = request->pids.items,
         .count = request->pids.count,
         .name = name,
-        .recording = request->kind != MEMLOG_HOST_CONTROL_KIND_START};
+        .recording = request->kind != MEMLOG_HOST_CONTROL_KIND_START,
+        .attaches = request->kind == MEMLOG_HOST_CONTROL_KIND_START};
     const bool by_name = name != NULL;
     struct control *control = control_new(connection, call, request->version, &wanted);
     ml_patterns_free(name);
