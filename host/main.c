@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/cli/attach.h"
 #include "host/cli/commands.h"
 #include "host/cli/run.h"
 #include "host/cli/subcommand.h"
@@ -34,21 +35,25 @@ static bool asks_for_dry_run(char *const *arguments) {
     return false;
 }
 
-static int do_run(char *const *arguments) {
+/* `memlog run` or `memlog attach`. */
+static int do_run(bool attaches, char *const *arguments) {
+    const struct ml_option_table *table = attaches ? &ml_attach_table : &ml_run_table;
     struct ml_error_message error = {.text = ""};
     struct ml_options options;
     if (ml_options_init(&options) != ML_OK) {
         return usage_error("no memory");
     }
     int exit_code = 0;
-    if (ml_options_parse(&options, arguments, &error) != ML_OK) {
-        exit_code = ml_commands_wrong(&ml_run_table, error.text);
+    const enum ml_status status = attaches ? ml_options_parse_attach(&options, arguments, &error)
+                                           : ml_options_parse(&options, arguments, &error);
+    if (status != ML_OK) {
+        exit_code = ml_commands_wrong(table, error.text);
     } else if (options.help) {
-        ml_option_table_help(&ml_run_table, stdout);
+        ml_option_table_help(table, stdout);
     } else if (ml_options_check_environment(environ, &error) != ML_OK) {
         exit_code = usage_error(error.text);
     } else {
-        exit_code = ml_run(&options, environ);
+        exit_code = attaches ? ml_attach(&options) : ml_run(&options, environ);
     }
     ml_options_fini(&options);
     return exit_code;
@@ -119,7 +124,9 @@ static int do_command(int argc, char **argv) {
     }
     switch (command->kind) {
     case ML_SUBCOMMAND_RUN:
-        return do_run(argv + 2);
+        return do_run(false, argv + 2);
+    case ML_SUBCOMMAND_ATTACH:
+        return do_run(true, argv + 2);
     case ML_SUBCOMMAND_ANALYZER:
         return do_analyze(argv);
     case ML_SUBCOMMAND_HELP:

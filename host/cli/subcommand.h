@@ -12,6 +12,7 @@
 /* What carries a sub-command out. */
 enum ml_subcommand_kind {
     ML_SUBCOMMAND_RUN,
+    ML_SUBCOMMAND_ATTACH,
     ML_SUBCOMMAND_HOST,     /* speaks to a running host over its command socket */
     ML_SUBCOMMAND_ANALYZER, /* memlog-analyzer, found beside memlog */
     ML_SUBCOMMAND_HELP,

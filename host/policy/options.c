@@ -66,11 +66,14 @@ bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_error_message *e
     return false;
 }
 
-enum ml_status ml_options_parse(
-    struct ml_options *options, char *const *arguments, struct ml_error_message *error
+static enum ml_status parse(
+    const struct ml_option_table *table,
+    struct ml_options *options,
+    char *const *arguments,
+    struct ml_error_message *error
 ) {
     const enum ml_option_outcome outcome =
-        ml_option_table_read(&ml_run_table, arguments, options, NULL, error);
+        ml_option_table_read(table, arguments, options, NULL, error);
     options->help = outcome == ML_OPTIONS_HELP;
     if (options->help) {
         return ML_OK;
@@ -92,6 +95,35 @@ enum ml_status ml_options_parse(
         options->staging_slots = SAMPLE_SLOTS;
     }
     return ML_OK;
+}
+
+enum ml_status ml_options_parse(
+    struct ml_options *options, char *const *arguments, struct ml_error_message *error
+) {
+    return parse(&ml_run_table, options, arguments, error);
+}
+
+enum ml_status ml_options_parse_attach(
+    struct ml_options *options, char *const *arguments, struct ml_error_message *error
+) {
+    for (size_t i = 0; arguments[i] != NULL && strcmp(arguments[i], "--") != 0; i++) {
+        const char *name = ml_options_of_run_alone(arguments[i]);
+        if (name != NULL) {
+            ml_error_set(
+                error,
+                "%s is an option of 'memlog run'; memlog attach records the processes that you "
+                "name, and the children that they fork",
+                name
+            );
+            return ML_PEER_FORM;
+        }
+    }
+    const enum ml_status status = parse(&ml_attach_table, options, arguments, error);
+    if (status == ML_OK && !options->help && options->pids.count == 0 && options->name == NULL) {
+        ml_error_set(error, "which process? Name its PID, or --name=REGEX");
+        return ML_PEER_FORM;
+    }
+    return status;
 }
 
 /* The host sets MEMLOG_SOCKET for the programs it starts, so a memlog below memlog sees it. The

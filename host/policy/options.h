@@ -1,4 +1,5 @@
-/* The command line of `memlog run`. Room: host. Context: start of the program; caller's storage.
+/* The command lines of `memlog run` and `memlog attach`. Room: host. Context: start of the program;
+ * caller's storage.
  *
  * One rule: nothing is guessed and nothing is ignored. An option, a value or a MEMLOG_* environment
  * key that this version does not support is an error that names it. */
@@ -88,6 +89,9 @@ struct ml_options {
     struct ml_patterns *never;
     const char *never_list; /* a never list beside the machine's; NULL: none */
     char *const *program;   /* argv of the program, borrowed from the command line */
+    struct ml_pids pids;    /* to attach to */
+    const char *name;       /* an expression over names and command lines; NULL: pids alone */
+    uint64_t duration_ms;   /* for which they are recorded; 0: until ^C */
 };
 
 /* "auto", "strict", "none"; NULL behind the last. */
@@ -148,7 +152,10 @@ bool ml_options_add_allocator(
 /* Whether this version has the stack mode. False: `error` says which it has. */
 bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_error_message *error);
 
-extern const struct ml_option_table ml_run_table;
+extern const struct ml_option_table ml_run_table, ml_attach_table;
+
+/* The option of `memlog run` that a word is and that `memlog attach` has not; NULL: none. */
+const char *ml_options_of_run_alone(const char *word);
 
 /* Set the defaults. Errors: ML_ENV_MEMORY. Owner: free with ml_options_fini. */
 ML_NODISCARD enum ml_status ml_options_init(struct ml_options *out_options);
@@ -162,6 +169,11 @@ void ml_options_fini(struct ml_options *options);
  *         argument.
  * Owner:  arguments are borrowed for the options' life. */
 ML_NODISCARD enum ml_status ml_options_parse(
+    struct ml_options *options, char *const *arguments, struct ml_error_message *error
+);
+
+/* The same behind `memlog attach`: [OPTIONS] PID... */
+ML_NODISCARD enum ml_status ml_options_parse_attach(
     struct ml_options *options, char *const *arguments, struct ml_error_message *error
 );
 

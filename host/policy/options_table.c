@@ -171,6 +171,26 @@ static bool read_dump_signal(void *to, const char *value, struct ml_error_messag
     return number != 0 && why->text[0] == '\0';
 }
 
+/* The name of a process, as `memlog start` takes it. */
+static bool read_attach_name(void *to, const char *value, struct ml_error_message *why) {
+    struct ml_patterns *patterns = ml_patterns_new();
+    const bool fine =
+        patterns != NULL && value[0] != '\0' && ml_patterns_add(patterns, value, 0, why) == ML_OK;
+    ml_patterns_free(patterns);
+    ((struct ml_options *)to)->name = value;
+    return fine;
+}
+
+static bool read_attach_duration(void *to, const char *value, struct ml_error_message *why) {
+    (void)why;
+    uint64_t *duration_ms = &((struct ml_options *)to)->duration_ms;
+    return ml_duration_read(value, duration_ms) && *duration_ms > 0;
+}
+
+/* First what only `memlog run` takes, then what `memlog attach` takes as well, then what only that
+ * does: each command's options stand in one piece. */
+enum { OF_RUN_ALONE = 4, OF_ATTACH_ALONE = 2 };
+
 static const struct ml_option options[] = {
     {.name = "--memlog",
      ML_WORD_TO(struct ml_options, mode),
@@ -178,11 +198,6 @@ static const struct ml_option options[] = {
      .words = ml_mode_names,
      .group = "Which processes",
      .help = "those that are profiled (default: all):"},
-    {.name = "--memlog-role",
-     ML_READ_BY(read_role),
-     .value = "ROLE=REGEX",
-     .help = "command lines that match REGEX are a browser, renderer, gpu, utility or other; built "
-             "in: --type=ROLE, and the first process is the browser"},
     {.name = "--only",
      ML_READ_BY(read_only),
      .value = "REGEX",
@@ -191,14 +206,20 @@ static const struct ml_option options[] = {
      ML_READ_BY(read_never),
      .value = "REGEX",
      .help = "profile none that match"},
-    {.name = "--never-list",
-     ML_PATH_TO(struct ml_options, never_list),
-     .value = "FILE",
-     .help = "nor what a line of FILE matches, whoever asks; what /etc/memlog/never lists is never "
-             "recorded on this machine"},
     {.name = "--end-with-root",
      ML_FLAG_TO(struct ml_options, end_with_root),
      .help = "dump when the first process ends, do not wait for the others"},
+    {.name = "--memlog-role",
+     ML_READ_BY(read_role),
+     .value = "ROLE=REGEX",
+     .help = "command lines that match REGEX are a browser, renderer, gpu, utility or other; built "
+             "in: --type=ROLE, and the first process is the browser"},
+    {.name = "--never-list",
+     ML_PATH_TO(struct ml_options, never_list),
+     .value = "FILE",
+     .help =
+         "record nothing that a line of FILE matches, whoever asks; what /etc/memlog/never lists "
+         "is never recorded on this machine"},
     {.name = "--keep-processes",
      ML_COUNT_TO(struct ml_options, keep_processes),
      .most = KEEP_PROCESSES_MAX,
@@ -354,7 +375,33 @@ static const struct ml_option options[] = {
      .short_name = "-q",
      ML_FLAG_TO(struct ml_options, quiet),
      .help = "say nothing"},
+    {.name = "--name",
+     ML_READ_BY(read_attach_name),
+     .value = "REGEX",
+     .group = "Which processes, and how long",
+     .help = "every process of yours whose name or command line matches, as they run now"},
+    {.name = "--duration",
+     ML_READ_BY(read_attach_duration),
+     .value = "SECONDS",
+     .wants = "a length of time (2, 0.5, 1.5m, 2h)",
+     .help = "end after so long; without it at ^C, or with the last of the processes"},
 };
+enum {
+    OPTIONS_COUNT = sizeof(options) / sizeof(options[0]),
+    OF_RUN = OPTIONS_COUNT - OF_ATTACH_ALONE,
+    OF_ATTACH = OPTIONS_COUNT - OF_RUN_ALONE,
+};
+
+const char *ml_options_of_run_alone(const char *word) {
+    for (size_t i = 0; i < OF_RUN_ALONE; i++) {
+        const size_t count = strlen(options[i].name);
+        if (strncmp(word, options[i].name, count) == 0 &&
+            (word[count] == '=' || word[count] == '\0')) {
+            return options[i].name;
+        }
+    }
+    return NULL;
+}
 
 const struct ml_option_table ml_run_table = {
     .program = "memlog",
@@ -364,7 +411,8 @@ const struct ml_option_table ml_run_table = {
     .about = "Runs PROGRAM with every process that it starts under memlog and writes a dump of who "
              "holds which memory when the last of them has ended. stdin, stdout and the exit code "
              "are the program's; memlog speaks on stderr.",
-    ML_OPTIONS(options),
+    .options = options,
+    .options_count = OF_RUN,
     .operands = ML_OPERANDS_COMMAND,
     .operands_offset = offsetof(struct ml_options, program),
     .operands_least = 1,
@@ -374,4 +422,26 @@ const struct ml_option_table ml_run_table = {
              "Exit code: the program's, 128+N if signal N killed it; 125 memlog failed, 126 the "
              "program cannot be run, 127 there is no such program, 2 a wrong command line.",
     .example = "memlog run --memlog=all -- sqlite3 test.db 'select count(*) from t'",
+};
+
+const struct ml_option_table ml_attach_table = {
+    .program = "memlog",
+    .name = "attach",
+    .summary = "profile processes that run already",
+    .usage = "[OPTIONS] PID...",
+    .about =
+        "Records processes that were not started under memlog, and the children that they fork, "
+        "from now until ^C, and leaves them as they were. What they had allocated before is not "
+        "known. Each is held up for some milliseconds. It takes the rights of a debugger; "
+        "'memlog doctor --pid=PID' says whether it can be done.",
+    .options = options + OF_RUN_ALONE,
+    .options_count = OF_ATTACH,
+    .operands = ML_OPERANDS_PIDS,
+    .operands_offset = offsetof(struct ml_options, pids),
+    .operands_most = ML_PIDS_MAX,
+    .notes =
+        "Sizes take K, M, G and T (times 1024), times s, m, h and d.\n"
+        "\n"
+        "Exit code: 0; 125 memlog failed, or could attach to no process; 2 a wrong command line.",
+    .example = "memlog attach --duration=10 4711",
 };

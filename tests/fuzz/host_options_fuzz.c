@@ -35,6 +35,19 @@ static void check_options(char *const *words) {
     ml_options_fini(&options);
 }
 
+static void check_attach_options(char *const *words) {
+    struct ml_options options;
+    struct ml_error_message error = {{0}};
+    REQUIRE(ml_options_init(&options) == ML_OK);
+    const enum ml_status status = ml_options_parse_attach(&options, words, &error);
+    REQUIRE((status == ML_OK) == (error.text[0] == '\0'));
+    if (status == ML_OK && !options.help) {
+        REQUIRE(options.pids.count > 0 || options.name != NULL);
+        REQUIRE(options.pids.count <= ML_PIDS_MAX && options.mode == ML_MODE_ALL);
+    }
+    ml_options_fini(&options);
+}
+
 static void check_word(const char *word) {
     uint64_t number = 0;
     if (ml_size_read(word, &number)) {
@@ -83,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     REQUIRE((status == ML_OK) == (error.text[0] == '\0'));
     if (!costly) {
         check_options(words);
+        check_attach_options(words);
     }
     check_process(data, count_bytes);
     free(text);

@@ -281,6 +281,55 @@ START_TEST(unknown_environment_keys_are_refused_and_named) {
 }
 END_TEST
 
+/* The same as parse(), behind `memlog attach`. */
+static enum ml_status parse_attach(char *const *words) {
+    teardown();
+    setup();
+    return ml_options_parse_attach(&options, words, &error);
+}
+
+START_TEST(attach_takes_processes_a_name_and_a_duration) {
+    char *both[] = {"--duration=0.5", "4711", "--name=^python", "4712", "--whole=off", NULL};
+    char *minutes[] = {"--duration", "1.5m", "1", NULL};
+    char *by_name[] = {"--name=x", NULL};
+    ck_assert_int_eq(parse_attach(both), ML_OK);
+    ck_assert_uint_eq(options.duration_ms, 500);
+    ck_assert_uint_eq(options.pids.count, 2);
+    ck_assert_uint_eq(options.pids.items[1], 4712);
+    ck_assert_str_eq(options.name, "^python");
+    ck_assert_int_eq(options.whole, ML_WHOLE_OFF);
+    ck_assert_int_eq(options.mode, ML_MODE_ALL);
+    ck_assert_int_eq(parse_attach(minutes), ML_OK);
+    ck_assert_uint_eq(options.duration_ms, 90000);
+    ck_assert_int_eq(parse_attach(by_name), ML_OK);
+    ck_assert_uint_eq(options.duration_ms, 0);
+}
+END_TEST
+
+START_TEST(attach_refuses_what_chooses_among_a_programs_processes) {
+    static const struct {
+        char *words[3];
+        const char *says;
+    } cases[] = {
+        {{"--only=x", "1"}, "--only is an option of 'memlog run'"},
+        {{"--never", "1"}, "--never is an option of 'memlog run'"},
+        {{"--memlog=all", "1"}, "--memlog is an option of 'memlog run'"},
+        {{"1", "--end-with-root"}, "--end-with-root is an option of 'memlog run'"},
+        {{"--duration=0", "1"}, "--duration=0: a length of time"},
+        {{"--duration=x", "1"}, "--duration=x: a length of time"},
+        {{"--name=(", NULL}, "--name=(: '(' is no regular expression"},
+        {{"prog", NULL}, "prog"},
+        {{NULL}, "which process?"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_int_ne(parse_attach(cases[i].words), ML_OK);
+        ck_assert_msg(strstr(error.text, cases[i].says) != NULL, "%s", error.text);
+    }
+    ck_assert_int_eq(parse("--duration=1 prog"), ML_PEER_FORM);
+    ck_assert_int_eq(parse("--never-list=x --memlog-role=gpu=y prog"), ML_OK);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("options");
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -298,5 +347,7 @@ int main(void) {
     tcase_add_test(tcase, help_stops_the_reading);
     tcase_add_test(tcase, signals_are_known_by_name_and_number);
     tcase_add_test(tcase, unknown_environment_keys_are_refused_and_named);
+    tcase_add_test(tcase, attach_takes_processes_a_name_and_a_duration);
+    tcase_add_test(tcase, attach_refuses_what_chooses_among_a_programs_processes);
     return run_suite("host/options", tcase);
 }
