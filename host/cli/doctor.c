@@ -1,8 +1,6 @@
 /* `memlog doctor`: find out why nothing is recorded. Room: host. Context: its own process. */
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/size.h"
 #include "host/cli/attempt.h"
 #include "host/cli/commands.h"
 #include "host/cli/doctor_internal.h"
@@ -17,15 +16,9 @@
 #include "host/policy/trigger_rules.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/image.h"
-#include "host/process/info.h"
 #include "host/process/never_list.h"
 #include "host/process/paths.h"
 #include "host/process/probe.h"
-#include "host/sockets/socket_directory.h"
-#include "ipc/channel/channel.h"
-#include "mojom_like_idl/contracts/heap_host_mojom.h"
-
-enum { PS_TIMEOUT_MS = 10000 };
 
 /* The path of a program, found as execvp finds it; "" if there is none. */
 static void find_program(const char *name, char out_path[PATH_MAX]) {
@@ -47,28 +40,6 @@ static void find_program(const char *name, char out_path[PATH_MAX]) {
         at += count + (at[count] == ':');
     }
     out_path[0] = '\0';
-}
-
-/* Whether the never list forbids the program; if so, this is a finding. */
-static bool check_forbidden(
-    struct ml_findings *findings,
-    const struct ml_never_list *list,
-    const struct ml_command_line *line,
-    const char *executable
-) {
-    const int number = ml_never_list_match(list, line->joined, executable);
-    if (number > 0) {
-        ml_doctor_find(
-            findings,
-            ML_DOCTOR_FAIL,
-            "never",
-            "line %d of %s forbids %s: it is never recorded, whoever asks",
-            number,
-            list->path,
-            executable[0] != '\0' ? executable : line->joined
-        );
-    }
-    return number > 0;
 }
 
 /* ---- a program */
@@ -155,7 +126,7 @@ static void check_program(
     struct ml_command_line line = {.count = 0};
     find_program(argv[0], executable);
     if (ml_command_line_from_argv(&line, argv) == ML_OK) {
-        (void)check_forbidden(findings, never, &line, executable);
+        (void)ml_doctor_forbidden(findings, never, &line, executable);
         ml_command_line_fini(&line);
     }
     const enum ml_image_kind kind = ml_probe_program(argv, &executable_fd);
@@ -243,100 +214,11 @@ static void check_triggers(struct ml_findings *findings, const char *path) {
     check_memory_rules(findings, &rules);
 }
 
-/* ---- a process */
-
-/* True: the newest running memlog knows the process, or does not answer; a finding says which. */
-static bool check_in_host(struct ml_findings *findings, uint32_t pid) {
-    struct ml_error_message error = {.text = ""};
-    const struct ml_channel_options options = {.loop = NULL};
-    struct ml_channel *channel = NULL;
-    int fd = -1;
-    if (ml_socket_directory_connect(NULL, &fd, &error) != ML_OK) {
-        ml_doctor_find(findings, ML_DOCTOR_NOTE, "host", "%s", error.text);
-        return false;
-    }
-    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
-    struct memlog_host_ps_reply reply;
-    bool known = false;
-    enum ml_status status = ml_channel_new(fd, &options, &channel);
-    if (status == ML_OK) {
-        status = memlog_host_ps_wait(ml_channel_port(channel), &request, PS_TIMEOUT_MS, &reply);
-    }
-    if (status != ML_OK) {
-        ml_doctor_find(
-            findings, ML_DOCTOR_FAIL, "host", "it does not answer: %s", ml_status_text(status)
-        );
-        ml_channel_free(channel);
-        return true;
-    }
-    for (uint32_t i = 0; i < reply.processes.count; i++) {
-        const struct memlog_host_process_row *row = &reply.processes.items[i];
-        if (row->pid == pid && strncmp(row->state.data, "running", row->state.count_bytes) == 0) {
-            known = true;
-            ml_doctor_find(
-                findings,
-                row->recording ? ML_DOCTOR_OK : ML_DOCTOR_FAIL,
-                "process",
-                row->recording ? "it is being recorded: %" PRIu64 " events so far%s%.*s"
-                               : "it is not recorded after %" PRIu64 " events%s%.*s; memlog start",
-                row->events,
-                row->note.count_bytes > 0 ? ", " : "",
-                (int)row->note.count_bytes,
-                row->note.data
-            );
-        }
-    }
-    ml_channel_free(channel);
-    return known;
-}
-
-static void check_process(
-    struct ml_findings *findings,
-    const struct ml_never_list *never,
-    uint32_t pid,
-    const char *allocators
-) {
-    char executable[PATH_MAX];
-    struct ml_command_line line = {.count = 0};
-    ml_process_executable((pid_t)pid, executable, sizeof(executable));
-    if (ml_process_command_line((pid_t)pid, &line) == ML_OK) {
-        const bool forbidden = check_forbidden(findings, never, &line, executable);
-        ml_command_line_fini(&line);
-        if (forbidden) {
-            return;
-        }
-    }
-    if (check_in_host(findings, pid)) {
-        return;
-    }
-    const enum ml_image_kind kind = ml_image_look((pid_t)pid);
-    const char *why = ml_image_text(kind);
-    if (kind == ML_IMAGE_GONE && kill((pid_t)pid, 0) != 0 && errno == ESRCH) {
-        ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "there is no process %" PRIu32, pid);
-        return;
-    }
-    if (kind == ML_IMAGE_GONE) {
-        why = "it has no program in memory: it is of the kernel's own, or has ended";
-    } else if (kind == ML_IMAGE_UNREADABLE) {
-        why = "it is another user's, or forbids to be looked at: ask as that user, or as root";
-    } else if (kind == ML_IMAGE_PRELOADABLE && ml_process_maps((pid_t)pid, ML_PRELOAD_FILE)) {
-        why = "memlog is loaded into it, but its host is not the newest one of yours, or has ended";
-    } else if (kind == ML_IMAGE_PRELOADABLE) {
-        why =
-            "memlog is not loaded into it, and enters no process that runs: start it under memlog "
-            "run, or with the variables of memlog env";
-    }
-    ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "%s", why);
-    if (kind == ML_IMAGE_PRELOADABLE) {
-        ml_doctor_allocator_of(findings, pid, allocators);
-    }
-}
-
 /* ---- */
 
 struct arguments {
     bool json;
-    uint32_t pid; /* 0: none */
+    uint32_t pid, repair; /* 0: none */
     const char *triggers;
     char allocators[ML_CONTROL_ALLOCATORS_BYTES];
     char *const *program;
@@ -354,7 +236,15 @@ static const struct ml_option options[] = {
      .most = INT_MAX,
      .value = "PID",
      .wants = "a process id",
-     .help = "why a process that runs is not recorded"},
+     .help = "why a process that runs is not recorded, and whether memlog attach can record it; a "
+             "PID in PROGRAM's place means the same"},
+    {.name = "--repair",
+     ML_COUNT_TO(struct arguments, repair),
+     .least = 1,
+     .most = INT_MAX,
+     .value = "PID",
+     .wants = "a process id",
+     .help = "take out of a process what a memlog that was killed has left in it"},
     {.name = "--triggers",
      ML_PATH_TO(struct arguments, triggers),
      .value = "FILE",
@@ -372,7 +262,7 @@ const struct ml_option_table ml_doctor_table = {
     .program = "memlog",
     .name = "doctor",
     .summary = "find out why nothing is recorded",
-    .usage = "[OPTIONS] [PROGRAM [ARGS...]]",
+    .usage = "[OPTIONS] [PROGRAM [ARGS...] | PID]",
     .about = "Finds out why nothing is recorded: whether memlog's parts are there, what this "
              "system permits, whether PROGRAM can be profiled (it is not run, but for its first "
              "instruction), and whether an allocator inside it is recorded. Ends with 1 if "
@@ -383,6 +273,22 @@ const struct ml_option_table ml_doctor_table = {
     .example = "memlog doctor python3",
 };
 
+/* A number alone is a process, unless it names a program. */
+static void take_pid(struct arguments *arguments) {
+    char executable[PATH_MAX];
+    uint64_t pid = 0;
+    char *const *program = arguments->program;
+    if (program[0] == NULL || program[1] != NULL || arguments->pid != 0 ||
+        !ml_count_read(program[0], INT_MAX, &pid) || pid == 0) {
+        return;
+    }
+    find_program(program[0], executable);
+    if (executable[0] == '\0') {
+        arguments->pid = (uint32_t)pid;
+        arguments->program++;
+    }
+}
+
 int ml_command_doctor(char *const *words) {
     struct ml_findings findings = {.json = ml_json_over(stdout)};
     struct arguments arguments = {.pid = 0};
@@ -390,9 +296,10 @@ int ml_command_doctor(char *const *words) {
     if (!ml_commands_read(&ml_doctor_table, words, &arguments, NULL, &exit_code)) {
         return exit_code;
     }
-    if (arguments.pid != 0 && arguments.program[0] != NULL) {
+    take_pid(&arguments);
+    if ((arguments.pid != 0) + (arguments.repair != 0) + (arguments.program[0] != NULL) > 1) {
         return ml_commands_wrong(
-            &ml_doctor_table, "--pid and a program are two things: one of them"
+            &ml_doctor_table, "--pid, --repair and a program are several things: one of them"
         );
     }
     findings.is_json = arguments.json;
@@ -411,8 +318,10 @@ int ml_command_doctor(char *const *words) {
         check_triggers(&findings, arguments.triggers);
     }
     if (arguments.pid != 0) {
-        check_process(&findings, &never, arguments.pid, arguments.allocators);
+        ml_doctor_process(&findings, &never, arguments.pid, arguments.allocators);
         ml_doctor_scripts_of(&findings, arguments.pid);
+    } else if (arguments.repair != 0) {
+        ml_doctor_repair(&findings, arguments.repair);
     } else if (arguments.program[0] != NULL) {
         check_program(&findings, &never, arguments.program, arguments.allocators);
     }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/json_writer.h"
+#include "host/policy/command_line.h"
 #include "host/process/never_list.h"
 
 /* After a failure nothing is recorded; a note does not prevent recording. */
@@ -46,6 +47,25 @@ void ml_doctor_allocator(
 
 /* The same of a process that runs. */
 void ml_doctor_allocator_of(struct ml_findings *findings, uint32_t pid, const char *allocators);
+
+/* Whether the never list forbids a program; if so, this is a finding. */
+bool ml_doctor_forbidden(
+    struct ml_findings *findings,
+    const struct ml_never_list *list,
+    const struct ml_command_line *line,
+    const char *executable
+);
+
+/* Why a process that runs is not recorded, and whether it can be attached to. */
+void ml_doctor_process(
+    struct ml_findings *findings,
+    const struct ml_never_list *never,
+    uint32_t pid,
+    const char *allocators
+);
+
+/* Have a tracer take out of a process what is left of memlog in it. */
+void ml_doctor_repair(struct ml_findings *findings, uint32_t pid);
 
 /* Whether functions of the program's scripts have names, by its executable and its arguments, NULL
  * behind them; of a process that runs, by what it has told. */

@@ -212,15 +212,18 @@ class Doctor(Commands):
         told = self.one(json.loads(answer.stdout)["findings"], "process")
         self.assertIn("another user's", str(told))
         if pathlib.Path("/proc/2/comm").exists() and pathlib.Path("/proc/2/maps").read_text() == "":
-            self.assertIn("of the kernel's own", str(self.one(self.findings("--pid=2", code=1), "process")))
+            self.assertIn("a thread of the kernel", str(self.one(self.findings("--pid=2", code=1), "process")))
 
     def test_a_process_is_told_why_it_is_not_recorded(self):
         with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as stranger:
-            findings = self.findings(f"--pid={stranger.pid}", code=1)
-            self.assertIn("memlog is not loaded into it", str(self.one(findings, "process")))
+            findings = self.findings(f"--pid={stranger.pid}")
+            [(said, why)] = self.one(findings, "process")
+            self.assertEqual(said, "ok")
+            self.assertIn(f"'memlog attach {stranger.pid}' records it from then on", why)
+            self.assertEqual(self.one(self.findings(str(stranger.pid)), "process"), [(said, why)])
             self.assertIn("no allocator is known inside", str(self.one(findings, "allocator")))
             stranger.stdin.close()
-        self.assertIn("no process", str(self.one(self.findings(f"--pid={stranger.pid}", code=1), "process")))
+        self.assertIn("no such process", str(self.one(self.findings(f"--pid={stranger.pid}", code=1), "process")))
 
     def test_a_process_of_a_run_is_told_of(self):
         program = [sys.executable, "-c", "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"]
@@ -238,7 +241,7 @@ class Doctor(Commands):
                 run.stdin.close()
 
     def test_what_cannot_be_meant_is_refused(self):
-        for words, text in ((["--jsn"], "did you mean '--json'?"), (["--pid=x"], "--pid=x: a process id is wanted"), (["--pid=1", "ls"], "one of them")):
+        for words, text in ((["--jsn"], "did you mean '--json'?"), (["--pid=x"], "--pid=x: a process id is wanted"), (["--pid=1", "ls"], "one of them"), (["--repair=1", "--pid=1"], "one of them")):
             self.assertIn(text, self.say("doctor", *words, code=2).stderr.decode())
 
 
