@@ -1,0 +1,591 @@
+"""memlog attached to programs that run already, with its own tracer: exact by the programs' books (tests/oracle/attached.c), and left as
+they were."""
+# runner: no second chance
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+import attached
+import filtered
+import harness
+
+FROM_BEFORE = "what it had allocated before it was recorded is not known"
+
+
+class Exact(attached.Case):
+    def play(self, kind):
+        """Its threads allocate while memlog comes; the epochs are by the books."""
+        target = self.target(kind)
+        session = self.begin(target.pid)
+        target.tell("quiet")
+        target.tell("epoch 20000")
+        target.tell("warm")
+        time.sleep(0.2)
+        target.tell("quiet")
+        target.tell("epoch 5000")
+        books = target.books()
+        report = self.finish(session)
+        entry = self.entry(report, target.pid)
+        self.assert_held(entry, books)
+        self.assertFalse(entry["from_startup"])
+        self.assertTrue(report["dump"]["complete"], report["dump"])
+        self.assertEqual(entry["coverage"]["unseen"], FROM_BEFORE)
+        # Of before are the blocks that the threads held, and those of the list.
+        self.assertGreaterEqual(entry["unknown_frees"], books["before_freed"])
+        target.tell("warm")
+        target.end()
+
+    def play_window(self, kind, frames=True):
+        """Recorded while nobody allocates but by the books: the process's own sums are theirs."""
+        target = self.target(kind)
+        target.tell("quiet")
+        session = self.begin(target.pid)
+        target.tell("epoch 20000")
+        books = target.books()
+        report = self.finish(session)
+        entry = self.entry(report, target.pid)
+        self.assert_held(entry, books, whole=books["before_freed"], frames=frames)
+        self.assertEqual(books["before_freed"], 56)
+        target.end()
+
+    def test_eight_threads_that_allocate_meanwhile(self):
+        for kind in attached.KINDS:
+            with self.subTest(kind):
+                self.play(kind)
+
+    def test_all_that_a_process_does_in_the_window(self):
+        for kind in attached.KINDS:
+            with self.subTest(kind):
+                self.play_window(kind)
+
+    @unittest.skipIf(os.geteuid() != 0, "root alone can read a filter")
+    def test_one_that_a_seccomp_filter_watches(self):
+        """It kills for each call of memlog's that is not on its list, now and later."""
+        filter_lines = filtered.lines(filtered.PROGRAMS_OWN + filtered.MEMLOGS)
+        target = attached.Target(self, filtered.under(filter_lines, [self.program()])).ready()
+        for _ in range(3):
+            session = self.begin(target.pid)
+            target.tell("quiet")
+            target.tell("epoch 20000")
+            target.tell("warm")
+            time.sleep(0.2)
+            target.tell("quiet")
+            target.tell("epoch 5000")
+            self.assert_held(self.entry(self.finish(session), target.pid), target.books())
+            target.tell("forget")
+            target.tell("warm")
+        target.end()
+
+    def test_programs_whose_frames_are_in_no_table(self):
+        """Who calls the allocator is known, and not by whom that one was called."""
+        for kind in ("frameless glibc", "frameless musl"):
+            with self.subTest(kind):
+                self.play_window(kind, frames=False)
+
+    def test_stop_and_start_begin_a_clean_profile_each_time(self):
+        target = self.target()
+        session = self.begin(target.pid)
+        for _ in range(3):
+            answer = self.command("stop", target.pid)
+            self.assertEqual((answer.returncode, answer.stdout), (0, f"{target.pid} stopped\n"), answer.stderr)
+            target.tell("quiet")
+            target.tell("epoch 3000")
+            target.tell("forget")
+            answer = self.command("start", target.pid)
+            self.assertEqual((answer.returncode, answer.stdout), (0, f"{target.pid} started\n"), answer.stderr)
+            target.tell("epoch 5000")
+            books = target.books()
+            target.tell("warm")
+            time.sleep(0.1)
+        target.tell("quiet")
+        report = self.finish(session)
+        self.assert_held(self.entry(report, target.pid, state="running"), books)
+        target.end()
+
+
+class Children(attached.Case):
+    def play(self, words, kind="glibc"):
+        """Its children's books against the report, by how they were made; returns [(word, entry, books)]."""
+        target = self.target(kind)
+        target.tell("quiet")
+        session = self.begin(target.pid)
+        target.tell("epoch 2000")
+        parent = target.books()
+        made = []
+        for word in words:
+            before = set(self.truth_folder.glob("*.json"))
+            answer = target.tell(word)
+            self.assertRegex(answer, r"^\d+$", word)
+            (path,) = set(self.truth_folder.glob("*.json")) - before
+            made.append((word, int(path.stem), json.loads(path.read_text())))
+        report = self.finish(session)
+        self.assert_held(self.entry(report, target.pid), parent)
+        target.end()
+        found = []
+        for word, pid, books in made:
+            entries = [entry for entry in report["processes"] if entry["pid"] == pid and entry["state"] != "replaced"]
+            self.assertEqual(len(entries), 1, f"{word}: {[(one['pid'], one['name'], one['state']) for one in report['processes']]}, "
+                             f"not recorded: {[(one['pid'], one['name'], one['reason']) for one in report['unrecorded']]}")
+            found.append((word, entries[0], books, parent))
+        return found
+
+    def test_a_forked_child_that_executes_nothing(self):
+        for kind in ("glibc", "static glibc", "musl"):
+            for word, entry, books, parent in self.play(("fork",), kind):
+                with self.subTest(f"{kind}: {word}"):
+                    self.assert_held(entry, books)
+                    self.assertEqual(entry["inherited_bytes"], sum(parent[site][2] for site in attached.SITES))
+                    self.assertEqual((entry["state"], entry["exit_code"]), ("exited", 0))
+
+    def test_a_fork_without_its_handlers(self):
+        for word, entry, books, _ in self.play(("_Fork",)):
+            self.assert_held(entry, books)
+
+    def test_programs_that_it_executes(self):
+        for word, entry, books, _ in self.play(("exec", "spawn", "system")):
+            with self.subTest(word):
+                self.assert_held(entry, books)
+                self.assertTrue(entry["from_startup"])
+                self.assertTrue(entry["complete"], entry["trouble"])
+
+
+
+class Restored(attached.Case):
+    def test_every_byte_of_code_is_as_it_was(self):
+        for kind in attached.KINDS:
+            with self.subTest(kind):
+                target = self.target(kind)
+                before = attached.text_of(target.pid)
+                self.assertGreater(sum(map(len, before.values())), 10000)
+                session = self.begin(target.pid)
+                during = attached.text_of(target.pid)
+                self.assertNotEqual({at: during.get(at) for at in before}, before, "an attachment writes jumps")
+                self.command("stop", target.pid)
+                self.assert_same_text(before, target.pid)
+                self.command("start", target.pid)
+                self.assertNotEqual({at: text for at, text in attached.text_of(target.pid).items() if at in before}, before)
+                target.tell("quiet")
+                self.assertEqual(self.command("stop", target.pid).returncode, 0)
+                self.assertEqual(self.command("start", target.pid).returncode, 0)
+                target.tell("epoch 4000")
+                books = target.books()
+                report = self.finish(session)
+                self.assert_same_text(before, target.pid)
+                wrong = self.hold(self.entry(report, target.pid, state="running"), books, whole=books["before_freed"])
+                self.assertEqual(wrong, [])
+                target.tell("warm")
+                target.end()
+
+    def assert_same_text(self, before, pid):
+        now = attached.text_of(pid)
+        for place, text in before.items():
+            self.assertIn(place, now)
+            if now[place] != text:
+                self.fail(f"{place}: differs at {[at for at in range(len(text)) if text[at] != now[place][at]][:20]}")
+
+
+class Refused(attached.Case):
+    def refused(self, pid, *reasons, env=None):
+        """Not attached, with these words; returns them."""
+        answer = self.command("attach", "--no-page", "--duration=0.2", "-o", self.folder / "never", pid)
+        self.assertEqual((answer.returncode, answer.stdout), (125, ""), answer.stderr)
+        self.assertIn(f"{pid} is not recorded: ", answer.stderr)
+        for reason in reasons:
+            self.assertIn(reason, answer.stderr)
+        return answer.stderr
+
+    def works(self, target):
+        """It is as it was, and can be told to do things."""
+        target.tell("quiet")
+        target.tell("epoch 1000")
+        target.tell("warm")
+        target.end()
+
+    def test_one_that_another_tracer_has(self):
+        if not shutil.which("strace"):
+            self.skipTest("no strace")
+        target = self.target()
+        strace = subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p", str(target.pid)], stderr=subprocess.DEVNULL)
+        self.addCleanup(strace.wait)
+        self.addCleanup(strace.terminate)
+        status = pathlib.Path(f"/proc/{target.pid}/status")
+        self.wait_for("strace", lambda: f"TracerPid:\t{strace.pid}\n" in status.read_text())
+        self.refused(target.pid, "strace", "traces it already")
+        strace.terminate()
+        strace.wait()
+        self.works(target)
+
+    def test_a_static_program_without_symbols(self):
+        program = self.program("static glibc")
+        subprocess.run(["strip", program], check=True)
+        target = attached.Target(self, [program]).ready()
+        self.refused(target.pid, "symbols")
+        self.works(target)
+
+    def test_a_program_in_go(self):
+        if not shutil.which("go"):
+            self.skipTest("no go")
+        source = self.folder / "program.go"
+        source.write_text('package main\nimport ("fmt"; "time")\nfunc main() { fmt.Println("ready"); time.Sleep(1000 * time.Second) }\n')
+        env = self.environment(GOCACHE=str(self.folder / "go-cache"), GO111MODULE="off", CGO_ENABLED="0")
+        subprocess.run(["go", "build", "-o", self.folder / "program", source], env=env, check=True, cwd=self.folder)
+        target = attached.Target(self, [self.folder / "program"]).ready()
+        self.refused(target.pid, "Go")
+        self.assertIsNone(target.process.poll())
+
+    def test_parts_of_memlog(self):
+        target = self.target()
+        session = self.begin(target.pid)
+        self.refused(session.pid, "memlog itself")
+        self.refused(harness.service_of(session.pid), "memlog itself")
+        self.finish(session)
+        self.works(target)
+
+    def test_one_under_memlog_run(self):
+        program = self.memlog_start(self.program(), stdin=subprocess.PIPE)
+        self.assertEqual(program.stdout.readline(), b"ready\n")
+        pid = next(pid for pid in harness.children_of(program.pid)
+                   if harness.comm_of(pid).startswith("attached"))
+        self.refused(pid, "memlog")
+        program.stdin.write(b"quiet\nend 5\n")
+        program.stdin.flush()
+        self.assertEqual(program.wait(harness.TIMEOUT), 5)
+
+    def test_one_that_another_memlog_is_attached_to(self):
+        target = self.target()
+        session = self.begin(target.pid)
+        answer = self.command("attach", "--no-page", "--duration=0.2", "-o", self.folder / "never", target.pid)
+        self.assertEqual(answer.returncode, 125, answer.stderr)
+        self.assertIn("memlog", answer.stderr)
+        target.tell("quiet")
+        target.tell("epoch 500")
+        books = target.books()
+        self.assert_held(self.entry(self.finish(session), target.pid), books)
+        target.end()
+
+    def filtered(self, calls):
+        return attached.Target(self, filtered.under(filtered.lines(calls), [self.program()])).ready()
+
+    def test_one_whose_seccomp_filter_cannot_be_read(self):
+        """Root alone can."""
+        target = self.filtered(filtered.PROGRAMS_OWN + filtered.MEMLOGS)
+        if os.geteuid() != 0:
+            self.refused(target.pid, "seccomp", "root")
+        self.works(target)
+
+    @unittest.skipIf(os.geteuid() != 0, "root alone can read a filter")
+    def test_one_whose_seccomp_filter_forbids_what_memlog_needs(self):
+        """The filter kills; that memlog would make the call is told, and it is not made."""
+        for call in ("sendmsg", "recvmsg", "socketpair", "poll", "sigaltstack"):
+            with self.subTest(call):
+                target = self.filtered([*filtered.PROGRAMS_OWN, *(one for one in filtered.MEMLOGS if one != call)])
+                told = self.refused(target.pid, "its seccomp filter forbids ", "memlog run")
+                self.assertIn("that recording needs" if call == "sigaltstack" else f"forbids {call}", told)
+                self.works(target)
+
+    def test_one_without_descriptors(self):
+        code = ("import os, resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\nkept = []\n"
+                "try:\n    while True: kept.append(os.dup(0))\nexcept OSError: pass\nprint('ready', flush=True)\ninput()\n"
+                "os.close(kept.pop())\nopen('/dev/null').close()\nprint(len(kept))")
+        target = attached.Target(self, ["/usr/bin/python3", "-I", "-c", code]).ready()
+        before = attached.files_of(target.pid)
+        self.refused(target.pid, "descriptors")
+        self.assertEqual(attached.files_of(target.pid), before)
+        self.assertEqual(int(target.tell("")), len(before) - 4)
+
+    def test_one_without_address_space(self):
+        target = self.target()
+        size = int(pathlib.Path(f"/proc/{target.pid}/statm").read_text().split()[0]) * 4096
+        for room in (0, 1 << 19, 1 << 20, 2 << 20, 3 << 20):
+            subprocess.run(["prlimit", f"--pid={target.pid}", f"--as={size + room}:"], check=True)
+            answer = self.command("attach", "--no-page", "--duration=0.2", "-o", self.folder / f"dumps-{room}", target.pid)
+            # With more room it may be attached; it is alive in any case.
+            self.assertIn(answer.returncode, (0, 125), answer.stderr)
+            if room == 0:
+                self.assertEqual(answer.returncode, 125, answer.stderr)
+                self.assertIn("is not recorded: ", answer.stderr)
+            self.assertIsNone(target.process.poll(), f"room {room}: {answer.stderr}")
+        subprocess.run(["prlimit", f"--pid={target.pid}", "--as=unlimited:"], check=True)
+        self.works(target)
+
+    def test_anothers_process(self):
+        """As a user who may not: root may attach to all."""
+        if os.geteuid() != 0:
+            self.skipTest("this needs two users: run it as root")
+        target = self.target()
+        self.folder.chmod(0o755)
+        copy = pathlib.Path(f"/tmp/memlog-attach-{os.getpid()}")
+        copy.mkdir(mode=0o755)
+        self.addCleanup(shutil.rmtree, copy)
+        for name in ("memlog", "memlog-service", "memlog-analyzer", "memlog-tracer", "libmemlog.so", "libmemlog-attached.so"):
+            shutil.copy(harness.OUT / name, copy / name)
+        (copy / "work").mkdir()
+        os.chown(copy / "work", 65534, 65534)
+        env = self.environment(XDG_RUNTIME_DIR=str(copy / "work"))
+        answer = subprocess.run(
+            [copy / "memlog", "attach", "--no-page", "--duration=0.2", "-o", copy / "work" / "dumps", str(target.pid)], env=env,
+            cwd=copy / "work", capture_output=True, text=True, timeout=harness.TIMEOUT, check=False, user=65534, group=65534, extra_groups=[],
+        )
+        self.assertEqual((answer.returncode, answer.stdout), (125, ""), answer.stderr)
+        self.assertRegex(answer.stderr, "another user|belongs to|user root|permission|root's")
+        self.works(target)
+
+
+class Unnoticed(attached.Case):
+    WAITS = ("poll", "epoll_wait", "select", "nanosleep", "clock_nanosleep", "futex", "pthread_cond_timedwait", "sigtimedwait", "semtimedop", "recv")
+    BEGUN_ANEW = ("epoll_wait", "sigtimedwait", "semtimedop", "recv")  # docs/limits.md
+    ENDLESS = ("endless poll", "endless epoll_wait", "endless read", "endless sigwaitinfo", "endless msgrcv", "endless semop")
+    WAIT_MS = 1500
+    SLACK_MS = 700  # of a loaded machine; a wait that is begun anew lasts longer by up to all of it
+
+    def play(self, kinds, rounds=3):
+        """Attached and left again, at moments that lie within the waits; returns what each saw."""
+        program = self.program(source="notices.c")
+        stop = self.folder / "stop"
+        targets = {kind: attached.Target(self, [program, kind, stop]).ready() for kind in kinds}
+        for number in range(rounds):
+            time.sleep(0.4 + 0.37 * number)
+            session = self.begin(*(target.pid for target in targets.values()), attached=len(targets))
+            time.sleep(0.6)
+            self.finish(session)
+        stop.touch()
+        seen = {}
+        for kind, target in targets.items():
+            target.process.wait(harness.TIMEOUT)
+            self.assertEqual(target.process.returncode, 3, kind)
+            seen[kind] = json.loads(target.process.stdout.read())
+            self.assertEqual(target.process.stderr.read(), "")
+        return seen
+
+    def assert_clean(self, seen):
+        for kind, facts in seen.items():
+            with self.subTest(kind):
+                # A wait that begins anew at each stop may last until there are none.
+                self.assertGreater(facts["rounds"], 0 if kind in self.BEGUN_ANEW else 1)
+                self.assertEqual((facts["wrong"], facts["interrupted"]), (0, 0), facts)
+                self.assertEqual((facts["mask"], facts["signal_stack"]), (True, True), facts)
+
+    def test_waits_with_a_limit(self):
+        seen = self.play(self.WAITS)
+        self.assert_clean(seen)
+        for kind, facts in seen.items():
+            with self.subTest(kind):
+                self.assertGreaterEqual(facts["shortest_ms"], self.WAIT_MS - 1, facts)
+
+    def test_no_wait_with_a_limit_lasts_longer(self):
+        exact = tuple(kind for kind in self.WAITS if kind not in self.BEGUN_ANEW)
+        for kind, facts in self.play(exact, rounds=2).items():
+            with self.subTest(kind):
+                self.assertLess(facts["longest_ms"], self.WAIT_MS + self.SLACK_MS, facts)
+
+    def test_waits_without_one(self):
+        self.assert_clean(self.play(self.ENDLESS))
+
+    def test_registers_and_errno(self):
+        self.assert_clean(self.play(("registers", "errno"), rounds=8))
+
+    def test_descriptors_and_mappings(self):
+        target = self.target()
+        target.tell("quiet")
+        before = attached.files_of(target.pid)
+        session = self.begin(target.pid)
+        during = attached.files_of(target.pid)
+        own = {number: what for number, what in during.items() if number not in before}
+        self.assertEqual({number: during[number] for number in before}, before)
+        self.assertLessEqual(len(own), 2, own)
+        self.assertTrue(all(number > 500 for number in own), own)
+        self.finish(session)
+        target.end()
+
+    def test_a_stopped_process_stays_stopped_and_goes_on_when_told(self):
+        target = self.target()
+        target.tell("quiet")
+        os.kill(target.pid, signal.SIGSTOP)
+        state = lambda: pathlib.Path(f"/proc/{target.pid}/stat").read_text().rpartition(")")[2].split()[0]  # noqa: E731
+        self.wait_for("its stop", lambda: state() == "T")
+        answer = self.command("attach", "--no-page", "--duration=0.3", "-o", self.folder / "stopped", target.pid)
+        self.assertIn(answer.returncode, (0, 125), answer.stderr)
+        self.assertEqual(state(), "T", answer.stderr)
+        os.kill(target.pid, signal.SIGCONT)
+        self.assertEqual(target.tell("epoch 1000"), "ok")
+        target.end()
+
+    def test_exit_code_and_output_of_real_programs(self):
+        code = ("import hashlib, sys, threading\nprint('ready', flush=True)\nrest = []\n"
+                "def work(n):\n    rest.append(hashlib.sha256(repr([str(i) * 3 for i in range(n)]).encode()).hexdigest())\n"
+                "for turn in range(25):\n    ts = [threading.Thread(target=work, args=(20000 + k,)) for k in range(4)]\n"
+                "    [t.start() for t in ts]; [t.join() for t in ts]\nprint(hashlib.sha256(''.join(sorted(rest)).encode()).hexdigest())\nsys.exit(17)")
+        words = ["/usr/bin/python3", "-I", "-c", code]
+        bare = subprocess.run(words, capture_output=True, text=True, check=False)
+        target = attached.Target(self, words).ready()
+        while target.process.poll() is None:
+            answer = self.command("attach", "-q", "--no-page", "--duration=0.05", "-o", self.folder / f"d{time.monotonic_ns()}", target.pid)
+            self.assertIn(answer.returncode, (0, 125), answer.stderr)
+        self.assertEqual((target.process.returncode, "ready\n" + target.process.stdout.read(), target.process.stderr.read()),
+                         (17, bare.stdout, ""))
+
+
+class Killed(attached.Case):
+    """Whatever the moment at which the tracer dies, the program goes on and stays right, and is put right by the next one."""
+    KILLS = 60
+    SPAN_S = 0.06
+
+    def tracer(self, task, pid):
+        """A tracer of nobody's: its host's end of the socket is here."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        process = subprocess.Popen(
+            [str(harness.OUT / "memlog-tracer"), task, str(pid), str(attached.start_ticks(pid))], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, close_fds=False, preexec_fn=lambda: os.dup2(theirs.fileno(), 3),
+        )
+        theirs.close()
+        return process, ours
+
+    def children(self, process):
+        try:
+            return harness.children_of(process.pid)
+        except OSError:
+            return []
+
+    def kill_at(self, pid, seconds):
+        """The host that serves the attachment finds its tracer dead after so long; returns whether it was in time."""
+        session = subprocess.Popen(
+            [str(harness.MEMLOG), "attach", "--no-page", "--duration=0.2", "-o", str(self.folder / f"d{time.monotonic_ns()}"), str(pid)],
+            env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        killed = False
+        while session.poll() is None and not killed:
+            for child in self.children(session):
+                if harness.comm_of(child) == "memlog-tracer":
+                    time.sleep(seconds)
+                    try:
+                        os.kill(child, signal.SIGKILL)
+                        killed = True
+                    except OSError:
+                        pass
+                    break
+        _, text = session.communicate(timeout=harness.TIMEOUT)
+        return killed, text
+
+    def assert_right(self, target, before):
+        """It runs, and repairing it leaves what was there."""
+        self.assertIsNone(target.process.poll())
+        first = int(target.tell("steps"))
+        self.wait_for("its threads", lambda: int(target.tell("steps")) > first)
+        process, ours = self.tracer("repair", target.pid)
+        _, text = process.communicate(timeout=harness.TIMEOUT)
+        ours.close()
+        self.assertEqual((process.returncode, text), (0, ""))
+        now = attached.text_of(target.pid)
+        for place, text in before.items():
+            self.assertEqual(now.get(place) == text, True, f"{place[1]} is not as it was")
+
+    def play(self, kind, kills):
+        target = self.target(kind)
+        before = attached.text_of(target.pid)
+        seed = int(os.environ.get("ATTACH_SEED", time.time_ns() % 100000))
+        numbers = random.Random(seed)
+        in_time = 0
+        for number in range(kills):
+            moment = numbers.uniform(0, self.SPAN_S)
+            with self.subTest(f"{kind}, seed {seed}, kill {number} after {moment * 1000:.1f} ms"):
+                killed, text = self.kill_at(target.pid, moment)
+                in_time += killed
+                self.assert_right(target, before)
+        self.assertGreater(in_time, kills // 3, "the kills came too late to show anything")
+        # And then it can be recorded as if nothing had been.
+        target.tell("quiet")
+        session = self.begin(target.pid)
+        target.tell("epoch 3000")
+        books = target.books()
+        wrong = self.hold(self.entry(self.finish(session), target.pid), books, whole=books["before_freed"])
+        self.assertEqual(wrong, [])
+        target.tell("warm")
+        target.end()
+
+    def test_by_the_host(self):
+        for kind in ("glibc", "static glibc", "musl"):
+            self.play(kind, self.KILLS // 3)
+
+    def test_a_tracer_that_nobody_repairs(self):
+        """Killed with its host: the program goes on with what is there; doctor --repair takes it back."""
+        target = self.target()
+        before = attached.text_of(target.pid)
+        numbers = random.Random(7)
+        for _ in range(20):
+            moment = numbers.uniform(0, self.SPAN_S)
+            session = subprocess.Popen(
+                [str(harness.MEMLOG), "attach", "--no-page", "-o", str(self.folder / f"d{time.monotonic_ns()}"), str(target.pid)],
+                env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            self.wait_for("its tracer", lambda: session.poll() is not None or any(
+                harness.comm_of(child) == "memlog-tracer" for child in self.children(session)))
+            time.sleep(moment)
+            if session.poll() is None:
+                os.killpg(session.pid, signal.SIGKILL)
+            session.wait()
+            first = int(target.tell("steps"))
+            self.wait_for("its threads", lambda: int(target.tell("steps")) > first)
+            self.assertIsNone(target.process.poll())
+        answer = self.command("doctor", "--repair", target.pid)
+        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+        now = attached.text_of(target.pid)
+        self.assertEqual([place for place, text in before.items() if now.get(place) != text], [])
+        target.end()
+
+
+class Namespaces(attached.Case):
+    """A process whose root, mounts and pids are its own: nothing of memlog is to be seen there."""
+
+    def room(self, kind):
+        """A small root with the program and what it needs."""
+        root = self.folder / f"root {kind}".replace(" ", "_")
+        (root / "proc").mkdir(parents=True)
+        (root / "truth").mkdir()
+        shutil.copy(self.program(kind), root / "program")
+        for path in {"glibc": ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"), "musl": ("/lib/ld-musl-x86_64.so.1",)}.get(kind, ()):
+            copy = root / path.lstrip("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+        return root
+
+    def play(self, kind):
+        root = self.room(kind)
+        target = attached.Target(
+            self, ["unshare", "-mp", "--fork", f"--mount-proc={root}/proc", "chroot", root, "/program"], env={**self.environment(), "ORACLE_DIR": "/truth"})
+        self.assertEqual(target.line(), "ready", target.process.poll())
+        (pid,) = harness.children_of(target.pid)
+        self.assertEqual(os.readlink(f"/proc/{pid}/root"), str(root))
+        before = attached.text_of(pid)
+        target.tell("quiet")
+        session = self.begin(pid)
+        target.tell("epoch 5000")
+        books = target.books()
+        inside = int(target.tell("fork"))
+        self.assertGreater(inside, 1)
+        child = json.loads((root / "truth" / f"{inside}.json").read_text())
+        report = self.finish(session)
+        wrong = self.hold(self.entry(report, pid), books, whole=books["before_freed"])
+        (entry,) = [entry for entry in report["processes"] if entry["pid"] != pid]
+        wrong += self.hold(entry, child)
+        self.assertEqual(wrong, [])
+        self.assertEqual([place for place, text in attached.text_of(pid).items() if before.get(place, text) != text], [])
+        target.end(9)
+
+    def test_another_root_and_pids_of_its_own(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root makes namespaces everywhere: run it as root")
+        for kind in ("glibc", "static glibc", "musl"):
+            with self.subTest(kind):
+                self.play(kind)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
