@@ -106,7 +106,8 @@ else:
         tests[0].alone = True
         results, _, _ = self.play(*tests)
         self.assertEqual(list(results)[-1], "alone")
-        self.assertEqual([test.name for test in runner.script_tests() if test.alone], ["tests/e2e/browser_figures_test.py"])
+        alone = ["tests/e2e/browser_figures_test.py", "tests/e2e/components_test.py"]
+        self.assertEqual([test.name for test in runner.script_tests() if test.alone], alone)
 
     def test_the_mark_is_found_in_the_sources_of_programs_and_scripts(self):
         units = {test.name: test.once for test in runner.unit_tests(runner.OUT, "", 1)}
