@@ -187,7 +187,7 @@ END_TEST
 START_TEST(many_small_stacks_of_one_function_are_told_as_that_function) {
     static const char leak[] = "leak";
     const struct ml_place attribution = {
-        .kind = ML_FRAME_SCOPE,
+        .kind = ML_PLACE_FUNCTION,
         .file = ML_STACKS_NONE,
         .name = {.bytes = leak, .count_bytes = sizeof leak - 1}};
     const uint32_t place = ml_stacks_place(&stacks, &attribution);

@@ -180,7 +180,7 @@ class Lists(harness.Case):
             (["--focus=("], "--focus=(: this is no regular expression"),
             (["--by=functon"], "did you mean 'function'?"),
             (["--sort=blocs"], "did you mean 'blocks'?"),
-            (["--sort=cumulative"], "--by=function or module"),
+            (["--sort=cumulative"], "--by=function, module or scope"),
             (["--by=size", "--focus=x"], "--by=size"),
             (["--json", "--csv"], "one of them"),
             (["--summary", "--by=thread"], "--summary"),

@@ -15,7 +15,7 @@ struct request {
 };
 
 static const char *const kinds[] = {
-    "function", "module", "thread", "size", "process", "type", "heap", NULL};
+    "function", "module", "thread", "size", "process", "type", "heap", "scope", NULL};
 static const char *const orders[] = {"bytes", "cumulative", "blocks", "temporary", NULL};
 
 static const struct ml_option options[] = {
@@ -37,7 +37,7 @@ static const struct ml_option options[] = {
      .value = "ORDER",
      .words = orders,
      .help = "bytes (default); temporary: blocks freed as the next thing that their thread did; "
-             "with --by=function or module also cumulative:"},
+             "with --by=function, module or scope also cumulative:"},
     ML_ROWS_FRAME_FILTER(struct request, load.filter),
     {.name = "--plumbing",
      ML_FLAG_TO(struct request, report.is_every_frame_shown),
@@ -70,8 +70,8 @@ static int understand(const struct ml_command *command, struct request *request,
     const bool sort = ml_option_given(&command->table, given, "--sort");
     struct ml_report *report = &request->report;
 
-    if (report->order == ML_ORDER_CUMULATIVE && (!by || report->by > ML_BY_MODULE)) {
-        return ml_command_fail(command, "--sort=cumulative is for --by=function or module");
+    if (report->order == ML_ORDER_CUMULATIVE && (!by || !ml_breakdown_is_of_frames(report->by))) {
+        return ml_command_fail(command, "--sort=cumulative is for --by=function, module or scope");
     }
     if (report->order == ML_ORDER_TEMPORARY && !metric) {
         report->metric = ML_METRIC_TOTAL; /* nothing of them is live */
@@ -91,7 +91,7 @@ static int understand(const struct ml_command *command, struct request *request,
     report->file_path = request->load.path;
     report->pid = request->load.pid;
     if (ml_frame_filter_is_any(&request->load.filter) && report->list == ML_LIST_ROWS &&
-        (report->by == ML_BY_SIZE || report->by >= ML_BY_TYPE)) {
+        (report->by == ML_BY_SIZE || report->by == ML_BY_TYPE || report->by == ML_BY_HEAP)) {
         return ml_command_fail(
             command,
             "sizes, types and heaps are known of all stacks together: no --focus and the like with "

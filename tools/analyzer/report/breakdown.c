@@ -82,11 +82,16 @@ static uint32_t row_of_frame(struct work *work, uint32_t frame) {
     return row;
 }
 
+/* Whether frames of that kind have rows. */
+static bool has_row(const struct work *work, uint32_t kind) {
+    return work->by == ML_BY_SCOPE ? kind == ML_FRAME_SCOPE : kind != ML_FRAME_THREAD;
+}
+
 /* Give each frame its row. Parents come first. */
 static bool rows_find(struct work *work) {
     for (size_t i = 0; i < work->breakdown->frames.frames_count; i++) {
         work->rows[i] = NO_ROW;
-        if (work->breakdown->frames.frames[i].kind != ML_FRAME_THREAD) {
+        if (has_row(work, work->breakdown->frames.frames[i].kind)) {
             work->rows[i] = row_of_frame(work, (uint32_t)i);
             if (work->rows[i] == NO_ROW) {
                 return false;
@@ -96,12 +101,18 @@ static bool rows_find(struct work *work) {
     return true;
 }
 
-/* The frame whose `self` a stack counts in. */
+/* The frame whose `self` a stack counts in; ML_STACKS_NONE: it has no scope. */
 static uint32_t frame_of(const struct work *work, uint32_t node) {
     const struct ml_frame_tree *tree = &work->breakdown->frames;
     uint32_t innermost = work->frames[node];
     uint32_t frame = innermost;
 
+    if (work->by == ML_BY_SCOPE) {
+        while (frame != ML_STACKS_NONE && work->rows[frame] == NO_ROW) {
+            frame = tree->frames[frame].parent;
+        }
+        return frame;
+    }
     if (work->is_every_frame_shown) {
         return innermost;
     }
@@ -120,7 +131,7 @@ static bool count_stack(struct work *work, const struct ml_stack *stack, size_t 
 
     if (stack->node != ML_STACKS_NONE) {
         uint32_t frame = frame_of(work, stack->node);
-        self = work->rows[frame];
+        self = frame != ML_STACKS_NONE ? work->rows[frame] : NO_ROW;
         for (; frame != ML_STACKS_NONE; frame = breakdown->frames.frames[frame].parent) {
             uint32_t row = work->rows[frame];
             // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each row has its place there
@@ -132,7 +143,8 @@ static bool count_stack(struct work *work, const struct ml_stack *stack, size_t 
     }
     if (self == NO_ROW) {
         if (work->no_stack == NO_ROW) {
-            work->no_stack = row_new(breakdown, "[no stack]", "");
+            work->no_stack =
+                row_new(breakdown, work->by == ML_BY_SCOPE ? "[no scope]" : "[no stack]", "");
         }
         self = work->no_stack;
         if (self == NO_ROW) {

@@ -1,5 +1,5 @@
-/* Who holds what, by function, module, thread, size, process, type or heap. Room: tools. Context:
- * one thread.
+/* Who holds what, by function, module, thread, size, process, type, heap or scope. Room: tools.
+ * Context: one thread.
  *
  * One rule: the rows' own figures (`self`) add up to the dump's, but for heaps: each stands beside
  * the dump's own, which is malloc's. `cumulative` counts a stack once
@@ -23,8 +23,14 @@ enum ml_breakdown_by {
     ML_BY_SIZE,     /* blocks of 2^n to 2^(n+1) - 1 bytes */
     ML_BY_PROCESS,  /* one row an image; its peak is its share of the tree's */
     ML_BY_TYPE,     /* as the program reported it */
-    ML_BY_HEAP      /* malloc's, and each that programs reported; peaks are the sum of processes' */
+    ML_BY_HEAP,     /* malloc's, and each that programs reported; peaks are the sum of processes' */
+    ML_BY_SCOPE     /* `self`: the innermost that was open; client/memlog.h */
 };
+
+/* Whether rows of that kind have callees. Without callees `cumulative` equals `self`. */
+static inline bool ml_breakdown_is_of_frames(enum ml_breakdown_by by) {
+    return by == ML_BY_FUNCTION || by == ML_BY_MODULE || by == ML_BY_SCOPE;
+}
 
 struct ml_breakdown_row {
     const char *name;    /* a size: "4.0 KiB and more" */

@@ -3,6 +3,7 @@
 
 #include "base/csv.h"
 #include "base/printable.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/stacks/function_name.h"
@@ -17,7 +18,7 @@ enum { TITLE_BYTES = 64 };
 
 static const char *title_of(const struct ml_report *report, char out_title[TITLE_BYTES]) {
     static const char *const rows[] = {
-        "Functions", "Files", "Threads", "Sizes", "Processes", "Types", "Heaps"};
+        "Functions", "Files", "Threads", "Sizes", "Processes", "Types", "Heaps", "Scopes"};
     static const char *const figures[] = {
         "live bytes", "the peak", "bytes allocated", "resident bytes", "waste", "pages held alone"};
     const bool is_over =
@@ -37,13 +38,8 @@ static double percent(uint64_t part, uint64_t whole) {
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Whether rows of this kind have callees. Without callees `cumulative` equals `self`. */
-static bool has_cumulative(const struct ml_report *report) {
-    return report->by == ML_BY_FUNCTION || report->by == ML_BY_MODULE;
-}
-
 static void put_titles(const struct ml_report_page *page) {
-    bool cumulative = has_cumulative(page->report);
+    bool cumulative = ml_breakdown_is_of_frames(page->report->by);
 
     ml_report_print(
         page,
@@ -72,7 +68,7 @@ static void put_row(const struct ml_report_page *page, const struct ml_breakdown
     } else {
         fprintf(page->out, " %5.1f%%  ", percent(self, whole));
     }
-    if (has_cumulative(report)) {
+    if (ml_breakdown_is_of_frames(report->by)) {
         fprintf(
             page->out, "%11s %5.1f%%", ml_units_size(cumulative).text, percent(cumulative, whole)
         );
@@ -106,6 +102,15 @@ static bool is_empty(const struct ml_report *report, const struct ml_breakdown_r
            (report->order != ML_ORDER_TEMPORARY || row->temporary_blocks == 0);
 }
 
+static bool has_scopes(const struct ml_breakdown *breakdown) {
+    bool has = false;
+
+    for (size_t i = 0; i < breakdown->frames.frames_count; i++) {
+        has = has || breakdown->frames.frames[i].kind == ML_FRAME_SCOPE;
+    }
+    return has;
+}
+
 void ml_report_breakdown(const struct ml_report_page *page) {
     const struct ml_breakdown *breakdown = page->report->breakdown;
     size_t wanted = rows_wanted(page->report, ROWS_SHOWN);
@@ -125,6 +130,13 @@ void ml_report_breakdown(const struct ml_report_page *page) {
             "  (threads have names with --memlog-stack-mode=native-with-thread-names)\n", page->out
         );
     }
+    if (page->report->by == ML_BY_SCOPE && !has_scopes(breakdown)) {
+        fputs(
+            "  (stacks have the scopes of a program that opens them, by memlog.h, with\n"
+            "  --memlog-stack-mode=mixed, or pseudo: those alone)\n",
+            page->out
+        );
+    }
     put_titles(page);
     for (size_t i = 0; i < wanted; i++) {
         put_row(page, &breakdown->rows[i]);
@@ -135,7 +147,7 @@ void ml_report_breakdown(const struct ml_report_page *page) {
 
 void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
     static const char *const names[] = {
-        "function", "module", "thread", "size", "process", "type", "heap"};
+        "function", "module", "thread", "size", "process", "type", "heap", "scope"};
     size_t count = rows_wanted(report, SIZE_MAX);
 
     ml_json_string_member(json, "by", names[report->by]);
@@ -158,7 +170,7 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
         ml_report_json_totals(json, &row->self);
         ml_json_number_member(json, "temporary_blocks", row->temporary_blocks);
         ml_report_json_pages(json, report->profile, NULL, &row->self);
-        if (has_cumulative(report)) {
+        if (ml_breakdown_is_of_frames(report->by)) {
             ml_json_open_member(json, "cumulative", '{');
             ml_report_json_totals(json, &row->cumulative);
             ml_report_json_pages(json, report->profile, NULL, &row->cumulative);

@@ -80,8 +80,8 @@ static void put_frame(
     hex_member(json, "build_id", file ? file->build_id : none);
     ml_json_string_member(json, "offset", offset);
     ml_json_bool_member(json, "inlined", symbol && symbol->inlined);
-    if (is_script) {
-        ml_json_string_member(json, "kind", "script");
+    if (is_script || place->kind == ML_FRAME_SCOPE) {
+        ml_json_string_member(json, "kind", is_script ? "script" : "scope");
     }
     ml_json_close(json, '}');
 }

@@ -22,7 +22,10 @@ static struct ml_report_line line_of(
     const struct ml_stacks *stacks, const struct ml_place *place, const struct ml_symbol *symbol
 ) {
     struct ml_report_line line = {
-        .module = "", .file = "", .offset = place->offset, .is_script = ml_place_is_script(place)};
+        .module = "",
+        .file = place->kind == ML_FRAME_SCOPE ? "scope" : "",
+        .offset = place->offset,
+        .is_script = ml_place_is_script(place)};
 
     if (place->file != ML_STACKS_NONE) {
         line.module = basename(stacks->files[place->file].path.bytes);

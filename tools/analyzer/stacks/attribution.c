@@ -43,7 +43,7 @@ static bool is_asking(const char *name) {
 static enum frame
 frame_of(const struct ml_stacks *stacks, const struct ml_place *place, size_t *out_symbol) {
     *out_symbol = 0;
-    if (place->kind == ML_FRAME_SCOPE) {
+    if (place->kind == ML_FRAME_SCOPE || place->kind == ML_PLACE_FUNCTION) {
         return is_asking(place->name.bytes) ? FRAME_ASKER : FRAME_PLUMBING;
     }
     if (place->kind != ML_FRAME_ADDRESS && place->kind != ML_FRAME_SCRIPT) {

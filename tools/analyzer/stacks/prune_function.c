@@ -44,7 +44,7 @@ static uint32_t function_place(struct ml_stacks *stacks, uint32_t place, size_t 
         return place;
     }
     const struct ml_place alone = {
-        .kind = ML_FRAME_SCOPE,
+        .kind = ML_PLACE_FUNCTION,
         .file = ML_STACKS_NONE,
         .name = {.bytes = function, .count_bytes = strlen(function)},
     };

@@ -369,6 +369,7 @@ const char *ml_place_name(const struct ml_place *place, char buffer[ML_PLACE_NAM
     case ML_FRAME_THREAD:
     case ML_FRAME_SCOPE:
     case ML_FRAME_SCRIPT:
+    case ML_PLACE_FUNCTION:
         return place->name.count_bytes > 0 ? place->name.bytes : "[unnamed]";
     case ML_FRAME_CUT:
         return "[frames left out]";

@@ -16,8 +16,11 @@
 #include "tools/analyzer/stacks/stack_list.h"
 #include "tools/analyzer/symbols/symbolizer.h"
 
-/* A kind of place beside those of ipc/wire/event.h: stacks that pruning folded. */
-enum { ML_PLACE_OTHER = 256 };
+/* Kinds of places beside those of ipc/wire/event.h. */
+enum {
+    ML_PLACE_OTHER = 256,   /* stacks that pruning folded */
+    ML_PLACE_FUNCTION = 257 /* the name that pruning left of a function's places */
+};
 
 /* An ELF file with code. */
 struct ml_code_file {
@@ -36,11 +39,11 @@ struct ml_code_file {
 
 /* A frame of any stack. */
 struct ml_place {
-    uint32_t kind;               /* enum ml_frame_kind, or ML_PLACE_OTHER */
+    uint32_t kind;               /* enum ml_frame_kind, or ML_PLACE_* */
     uint32_t file;               /* ML_STACKS_NONE: none */
     uint64_t offset;             /* ELF address in the file; without a file the address itself */
     uint32_t process;            /* without a file: 1 + the index of the address's process */
-    struct ml_profile_text name; /* of THREAD, SCOPE and SCRIPT */
+    struct ml_profile_text name; /* of THREAD, SCOPE, SCRIPT, FUNCTION */
     size_t first_symbol, symbols_count; /* innermost first; 0: not known */
     bool is_brought;                    /* the dump itself has its names */
 };
