@@ -7,14 +7,18 @@
 
 #include "client/recording/record.h"
 #include "client/state/sys.h"
+#include "client/stream/arena.h"
 
 enum {
     INDEX_SHIFT = 17, /* twice as many places as there can be names */
     INDEX_PLACES = 1 << INDEX_SHIFT,
-    TEXTS_BYTES = 8 << 20,
+    TEXTS_BYTES = 12 << 20,
     ALIGN = 8
 };
-_Static_assert(INDEX_PLACES >= ML_TYPES_MAX + ML_HEAPS_MAX, "a search meets an empty place");
+_Static_assert(
+    INDEX_PLACES > ML_TYPES_MAX + ML_HEAPS_MAX + ML_TEXTS_MAX, "a search meets an empty place"
+);
+_Static_assert(ML_STRINGS_MAX <= 1 << 16, "a string's id is a part of ml_name.string");
 
 /* Mapped at the first registration, and copied by forks. What is not used takes no memory. Entries
  * are named by where they lie in `texts`, less 1 / ALIGN; 0: none. */
@@ -24,8 +28,9 @@ struct names {
     _Atomic uint32_t index[INDEX_PLACES]; /* by what a name is; open addressing */
     _Atomic uint32_t heaps[ML_HEAPS_MAX]; /* by id */
     _Atomic uint32_t types[ML_TYPES_MAX];
-    _Alignas(ALIGN) uint8_t texts[TEXTS_BYTES];
+    _Alignas(ML_NAMES_PAGE_BYTES) uint8_t texts[TEXTS_BYTES];
 };
+_Static_assert(sizeof(struct names) % ML_NAMES_PAGE_BYTES == 0, "whole pages are mapped");
 
 static _Atomic(struct names *) all;
 
@@ -49,6 +54,9 @@ static struct names *names_now(void) {
     struct names *ours =
         (struct names *)made; // NOLINT(performance-no-int-to-ptr): the kernel answers with a number
     if (atomic_compare_exchange_strong(&all, &names, ours)) {
+        ml_process.memory.names.start = (uint8_t *)ours;
+        atomic_store(&ml_process.memory.names.mapped_bytes, sizeof(*ours));
+        ml_arena_tell_own();
         return ours;
     }
     (void)ml_sys3(SYS_munmap, made, sizeof(*ours), 0); /* another thread was faster */
@@ -74,6 +82,26 @@ is_same(const struct ml_name *name, enum ml_names_kind kind, const char *text, s
            memcmp(name->text, text, text_bytes) == 0;
 }
 
+/* Room for so many bytes, where they are aligned; where it lies in `texts`, + 1. 0: there is
+ * none. */
+static uint32_t take(struct names *names, uint32_t bytes, uint32_t align) {
+    uint32_t used = atomic_load(&names->used_bytes);
+    uint32_t from = 0;
+    do {
+        from = (used + align - 1) / align * align;
+        if (from + bytes > TEXTS_BYTES) {
+            return 0;
+        }
+    } while (!atomic_compare_exchange_weak(&names->used_bytes, &used, from + bytes));
+    return from + 1;
+}
+
+void *ml_names_page(void) {
+    struct names *names = names_now();
+    const uint32_t page = names != NULL ? take(names, ML_NAMES_PAGE_BYTES, ML_NAMES_PAGE_BYTES) : 0;
+    return page != 0 ? names->texts + page - 1 : NULL;
+}
+
 /* A new entry, which nobody finds yet. 0: there is no room. An entry that is not needed after all,
  * since another thread has made the same, costs its id. */
 static uint32_t make(
@@ -83,34 +111,44 @@ static uint32_t make(
     size_t text_bytes,
     uint64_t interval_bytes
 ) {
-    const uint32_t limit = kind == ML_NAMES_HEAPS ? ML_HEAPS_MAX : ML_TYPES_MAX;
+    static const uint32_t limits[ML_NAMES_KINDS] = {
+        [ML_NAMES_HEAPS] = ML_HEAPS_MAX,
+        [ML_NAMES_TYPES] = ML_TYPES_MAX,
+        [ML_NAMES_TEXTS] = ML_TEXTS_MAX};
+    const uint32_t limit = limits[kind];
     const uint32_t bytes =
         (uint32_t)(sizeof(struct ml_name) + text_bytes + ALIGN - 1) / ALIGN * ALIGN;
-    uint32_t used = atomic_load(&names->used_bytes);
-    do {
-        if (used + bytes > TEXTS_BYTES) {
-            return 0;
-        }
-    } while (!atomic_compare_exchange_weak(&names->used_bytes, &used, used + bytes));
+    const uint32_t taken = take(names, bytes, ALIGN);
+    if (taken == 0) {
+        return 0;
+    }
     uint32_t count = atomic_load(&names->counts[kind]);
     do {
         if (count + 1 >= limit) {
             return 0;
         }
     } while (!atomic_compare_exchange_weak(&names->counts[kind], &count, count + 1));
-    struct ml_name *name = at(names, used / ALIGN + 1);
+    const uint32_t place = (taken - 1) / ALIGN + 1;
+    struct ml_name *name = at(names, place);
     name->interval_bytes = interval_bytes;
     name->id = count + 1;
     name->kind = (uint16_t)kind;
     name->text_bytes = (uint16_t)text_bytes;
     memcpy(name->text, text, text_bytes);
-    return used / ALIGN + 1;
+    return place;
 }
 
-uint32_t ml_name_id(enum ml_names_kind kind, const char *text, uint64_t interval_bytes) {
+/* Where a heap or a type is found by its id; NULL: a text is not. */
+static _Atomic uint32_t *by_id(struct names *names, enum ml_names_kind kind, uint32_t id) {
+    return kind == ML_NAMES_HEAPS && id < ML_HEAPS_MAX   ? &names->heaps[id]
+           : kind == ML_NAMES_TYPES && id < ML_TYPES_MAX ? &names->types[id]
+                                                         : NULL;
+}
+
+struct ml_name *ml_name_get(enum ml_names_kind kind, const char *text, uint64_t interval_bytes) {
     struct names *names = names_now();
     if (names == NULL || text == NULL) {
-        return 0;
+        return NULL;
     }
     const size_t length = strlen(text);
     const size_t text_bytes = length < ML_NAME_MAX_BYTES ? length : ML_NAME_MAX_BYTES;
@@ -121,28 +159,31 @@ uint32_t ml_name_id(enum ml_names_kind kind, const char *text, uint64_t interval
         if (there == 0) {
             made = made != 0 ? made : make(names, kind, text, text_bytes, interval_bytes);
             if (made == 0) {
-                return 0;
+                return NULL;
             }
-            const uint32_t id = at(names, made)->id;
-            _Atomic uint32_t *by_id = kind == ML_NAMES_HEAPS ? names->heaps : names->types;
-            atomic_store_explicit(&by_id[id], made, memory_order_release);
+            _Atomic uint32_t *found = by_id(names, kind, at(names, made)->id);
+            if (found != NULL) {
+                atomic_store_explicit(found, made, memory_order_release);
+            }
             if (atomic_compare_exchange_strong(place, &there, made)) {
-                return id;
+                return at(names, made);
             }
         }
         if (is_same(at(names, there), kind, text, text_bytes)) {
-            return at(names, there)->id;
+            return at(names, there);
         }
     }
 }
 
+uint32_t ml_name_id(enum ml_names_kind kind, const char *text, uint64_t interval_bytes) {
+    const struct ml_name *name = ml_name_get(kind, text, interval_bytes);
+    return name != NULL ? name->id : 0;
+}
+
 struct ml_name *ml_name_of(enum ml_names_kind kind, uint32_t id) {
     struct names *names = atomic_load_explicit(&all, memory_order_acquire);
-    if (names == NULL || id >= (kind == ML_NAMES_HEAPS ? ML_HEAPS_MAX : ML_TYPES_MAX)) {
-        return NULL;
-    }
-    const _Atomic uint32_t *by_id = kind == ML_NAMES_HEAPS ? names->heaps : names->types;
-    return at(names, atomic_load_explicit(&by_id[id], memory_order_acquire));
+    const _Atomic uint32_t *place = names != NULL ? by_id(names, kind, id) : NULL;
+    return place != NULL ? at(names, atomic_load_explicit(place, memory_order_acquire)) : NULL;
 }
 
 __attribute__((noinline)) void ml_name_define_slow(struct ml_lane *lane, struct ml_name *name) {
@@ -153,4 +194,20 @@ __attribute__((noinline)) void ml_name_define_slow(struct ml_lane *lane, struct 
         ml_lane_record(lane, &event);
     }
     atomic_store_explicit(&name->defined, ml_name_stream(lane), memory_order_release);
+}
+
+/* A stream and what the text is called there, in one word. */
+enum { STREAM_SHIFT = 16, PART_BITS = 24, PART_MASK = (1 << PART_BITS) - 1 };
+
+uint32_t ml_name_string(struct ml_lane *lane, struct ml_name *name) {
+    _Atomic uint64_t *word = &name->string;
+    const uint64_t stream = (uint64_t)(ml_process.generation & PART_MASK) << PART_BITS |
+                            (uint64_t)(lane->profile & PART_MASK);
+    uint64_t seen = atomic_load_explicit(word, memory_order_acquire);
+    if (ml_unlikely(seen >> STREAM_SHIFT != stream || (uint16_t)seen == 0)) {
+        const uint32_t id = ml_record_string(lane, (const uint8_t *)name->text, name->text_bytes);
+        seen = stream << STREAM_SHIFT | id;
+        atomic_store_explicit(word, seen, memory_order_release);
+    }
+    return (uint16_t)seen;
 }

@@ -1,5 +1,6 @@
-/* The heaps and types that the program has registered. Room: client (private). Context: any thread,
- * a signal handler too, before there is a host and after a fork; no lock, no allocation.
+/* The heaps, types and scopes that the program has named, and threads by it. Room: client
+ * (private). Context: any thread, a signal handler too, before there is a host and after a fork; no
+ * lock, no allocation.
  *
  * One rule: an id never changes. A forked child has its parent's, and a name has one id however
  * often and by however many threads it is registered. The text is copied. */
@@ -11,14 +12,24 @@
 
 #include "client/stream/lane.h"
 
-enum ml_names_kind { ML_NAMES_HEAPS, ML_NAMES_TYPES, ML_NAMES_KINDS };
+enum ml_names_kind {
+    ML_NAMES_HEAPS,
+    ML_NAMES_TYPES,
+    ML_NAMES_TEXTS, /* of scopes and threads */
+    ML_NAMES_KINDS
+};
 
-enum { ML_NAME_MAX_BYTES = 1000 /* more of a text is cut off */ };
+enum {
+    ML_NAME_MAX_BYTES = 1000, /* more of a text is cut off */
+    ML_TEXTS_MAX = 1 << 15,   /* a stream has ML_STRINGS_MAX strings for all */
+    ML_NAMES_PAGE_BYTES = 4096
+};
 
-/* A heap or a type. */
+/* A heap, a type or a text. */
 struct ml_name {
     /* Moments of streams, as ml_name_stream has them; 0: never. */
     _Atomic uint64_t defined;    /* it has its records there */
+    _Atomic uint64_t string;     /* a text: what it is called there, ml_name_string */
     _Atomic uint64_t exact_in;   /* a heap: blocks were recorded there one by one */
     _Atomic uint64_t sampled_in; /* a heap: blocks were passed over there */
     uint64_t interval_bytes;     /* a heap: its own sampling interval; 0: the process's */
@@ -32,13 +43,20 @@ struct ml_name {
  * many, or there is no memory. */
 uint32_t ml_name_id(enum ml_names_kind kind, const char *text, uint64_t interval_bytes);
 
-/* NULL: there is none of that id. */
+/* The same name as such. NULL: id 0. */
+struct ml_name *ml_name_get(enum ml_names_kind kind, const char *text, uint64_t interval_bytes);
+
+/* NULL: there is none of that id, or it is a text. */
 struct ml_name *ml_name_of(enum ml_names_kind kind, uint32_t id);
 
 /* What tells the stream of that lane, a profile of a process, from all others. */
 static inline uint64_t ml_name_stream(const struct ml_lane *lane) {
     return (uint64_t)ml_process.generation << 32 | lane->profile | UINT64_C(1) << 63;
 }
+
+/* A page of the same memory, all 0: a forked child has a copy. It is never freed. NULL: there is
+ * none. */
+void *ml_names_page(void);
 
 /* Records that refer to the name may follow, in any lane. */
 void ml_name_define_slow(struct ml_lane *lane, struct ml_name *name);
@@ -50,5 +68,8 @@ static inline void ml_name_define(struct ml_lane *lane, struct ml_name *name) {
         ml_name_define_slow(lane, name);
     }
 }
+
+/* The string of a text in the lane's stream, which may follow in any lane. 0: there is no room. */
+uint32_t ml_name_string(struct ml_lane *lane, struct ml_name *name);
 
 #endif

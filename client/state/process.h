@@ -134,7 +134,8 @@ struct ml_process {
     uint32_t slots;
     struct ml_memory {
         struct ml_region arena, nodes, staging; /* the same in a forked child */
-        _Atomic uint64_t refused_bytes;         /* the least that was refused; 0: nothing was */
+        struct ml_region names; /* what the program has named; never grows, copied by forks */
+        _Atomic uint64_t refused_bytes; /* the least that was refused; 0: nothing was */
         _Atomic uint32_t refusals;
         _Atomic uint64_t limits[2]; /* RLIMIT_AS and RLIMIT_DATA, when they were last asked for */
     } memory;

@@ -96,12 +96,12 @@ static void tell_own(struct ml_staging_own *own, const struct ml_region *region)
     );
 }
 
-/* Whoever sums up the process's memory is to know which is ours. */
-static void tell_all_own(void) {
+void ml_arena_tell_own(void) {
     if (ml_process.staging != NULL) { /* else it is on its way */
         struct ml_staging_header *header = ml_process_staging_header();
         tell_own(&header->own[0], &ml_process.memory.arena);
         tell_own(&header->own[1], &ml_process.memory.nodes);
+        tell_own(&header->own[2], &ml_process.memory.names);
     }
 }
 
@@ -124,7 +124,7 @@ static bool reach(struct ml_region *region, uint64_t wanted_bytes) {
         grown_bytes(&memory->arena) + grown_bytes(&memory->nodes) + grown_bytes(&memory->staging);
     if (is_share(grown + more, LIMIT_SHARE) && ml_region_reach(region, wanted_bytes)) {
         atomic_store_explicit(&memory->refused_bytes, 0, memory_order_relaxed);
-        tell_all_own();
+        ml_arena_tell_own();
         return true;
     }
     atomic_store_explicit(&memory->refused_bytes, more, memory_order_relaxed);
@@ -171,7 +171,7 @@ void ml_arena_begin(void) {
     memos->blocks = start;
     memos->blocks_max = ML_MEMO_POOL_BLOCKS;
     memos->take = take_memo_blocks;
-    tell_all_own();
+    ml_arena_tell_own();
 }
 
 bool ml_arena_node(uint32_t id) {

@@ -59,6 +59,9 @@ bool ml_arena_node(uint32_t id);
  * there is no room. */
 uint8_t *ml_arena_map_staging(int fd, uint32_t slots, bool again);
 
+/* Tell the service which memory is the client's: whoever sums up the process's is to know. */
+void ml_arena_tell_own(void);
+
 /* Map the lane's slots. False: no memory. */
 bool ml_arena_staging_lane(uint32_t lane);
 

@@ -50,7 +50,7 @@
 #define ML_SAMPLING_MAX_BYTES (UINT64_C(1) << 32)
 
 enum {
-    ML_STAGING_VERSION = 3,
+    ML_STAGING_VERSION = 4,
     ML_STAGING_HEADER_BYTES = 4096,
     ML_STAGING_LANE_BYTES = 64,
     ML_STAGING_LANES_OFFSET = ML_STAGING_HEADER_BYTES,
@@ -66,7 +66,7 @@ enum {
     ML_PAST_FILE_BYTES = 64, /* longer names are cut */
     ML_CONTROL_ALLOCATORS_BYTES = 256,
     ML_ENTRIES_REFUSED_BYTES = 96, /* longer texts are cut */
-    ML_STAGING_OWN = 2,
+    ML_STAGING_OWN = 3,
     ML_STAGING_SLACK_NS =
         20000 /* a store buffer drains in well under 1 us; interrupts drain it too */
 };
