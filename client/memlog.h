@@ -26,6 +26,12 @@
 #    pragma weak memlog_alloc
 #    pragma weak memlog_alloc_typed
 #    pragma weak memlog_free
+#    pragma weak memlog_scope_begin
+#    pragma weak memlog_scope_end
+#    pragma weak memlog_scope_leave
+#    pragma weak memlog_scopes_take
+#    pragma weak memlog_scopes_give
+#    pragma weak memlog_thread_name
 #endif
 
 #include <stdint.h>
@@ -97,8 +103,104 @@ void memlog_alloc_typed(uint32_t heap, uint64_t id, uint64_t bytes, uint32_t typ
  * never reported is counted (`unknown_frees` of the heap). */
 void memlog_free(uint32_t heap, uint64_t id);
 
+/* ---- scopes: what the program is doing, in its own words
+ *
+ * A scope is a frame of the stacks of all that its thread allocates while it is open, beside the
+ * functions (--memlog-stack-mode=mixed) or instead of them (pseudo). In the other modes, and where
+ * nothing is recorded, all of this costs a few instructions and does nothing.
+ *
+ * Callable from any thread, a signal handler and an allocator, and after fork: a forked child has
+ * the open scopes of the thread that forked. errno is kept. Names are copied, and cut as those of
+ * heaps; a process has 32,766 of them, and further scopes are not shown. So the name says what is
+ * done, not for whom. Of each thread the outermost 248 are shown. */
+
+/* Open a scope; its place among the frames is the caller's.
+ *
+ * Returns: how many the thread had open before, as far as they are recorded: for
+ *          memlog_scope_leave. */
+uint32_t memlog_scope_begin(const char *name);
+
+/* Close the scope that was opened last. */
+void memlog_scope_end(void);
+
+/* Close the scope of which memlog_scope_begin has returned that, and all that were opened in it: a
+ * longjmp out of them has left them open. */
+void memlog_scope_leave(uint32_t before);
+
+/* For work that moves between threads or stacks, as coroutines do: at the moment when it is
+ * suspended, close all that was opened since `before`, and keep it for later. Of more than
+ * MEMLOG_SCOPES_MAX the innermost are not kept. */
+enum { MEMLOG_SCOPES_MAX = 30 };
+struct memlog_scopes {
+    uint32_t count;
+    uint32_t unused;
+    struct {
+        void *name;
+        uintptr_t place;
+    } scopes[MEMLOG_SCOPES_MAX];
+};
+void memlog_scopes_take(uint32_t before, struct memlog_scopes *out_scopes);
+
+/* When it goes on: open them again on this thread. Returns as memlog_scope_begin.
+ *
+ * Shape:  has_own_stack: 1: the work goes on on the stack on which it opened them (swapcontext,
+ *         fibers), where they have their places again; 0: their place is the caller's. */
+uint32_t memlog_scopes_give(const struct memlog_scopes *scopes, int has_own_stack);
+
+/* The thread's name in the modes with names of threads, instead of the kernel's. Unlike that one it
+ * has 1,000 bytes. Kept while the thread is recorded. NULL: the kernel's again. */
+void memlog_thread_name(const char *name);
+
+/* C: a scope to the end of the block, by any way out of it but longjmp; by an exception where the
+ * file is compiled with -fexceptions.
+ *
+ *     MEMLOG_SCOPE("parse");
+ */
+#ifdef MEMLOG_WEAK
+#    define MEMLOG_HAS_SCOPES (memlog_scope_begin != 0)
+#else
+#    define MEMLOG_HAS_SCOPES 1
+#endif
+
+static inline uint32_t __attribute__((always_inline, unused))
+memlog_scope_of_block(const char *name) {
+    return MEMLOG_HAS_SCOPES ? memlog_scope_begin(name) : 0;
+}
+
+static inline void __attribute__((unused)) memlog_scope_of_block_ends(const uint32_t *before) {
+    if (MEMLOG_HAS_SCOPES) {
+        memlog_scope_leave(*before);
+    }
+}
+
+#define MEMLOG_SCOPE_JOIN(a, b) a##b
+#define MEMLOG_SCOPE_AT(name, line)                                                                \
+    const uint32_t MEMLOG_SCOPE_JOIN(memlog_scope_, line)                                          \
+        __attribute__((cleanup(memlog_scope_of_block_ends), unused)) = memlog_scope_of_block(name)
+#define MEMLOG_SCOPE(name) MEMLOG_SCOPE_AT(name, __LINE__)
+
 #ifdef __cplusplus
 }
+
+namespace memlog {
+
+/* C++: a scope as long as this lives; it stays in the function that makes it. */
+class Scope {
+  public:
+    explicit __attribute__((always_inline)) Scope(const char *name)
+        : before_(memlog_scope_of_block(name)) {
+    }
+    ~Scope() {
+        memlog_scope_of_block_ends(&before_);
+    }
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+
+  private:
+    const uint32_t before_;
+};
+
+} // namespace memlog
 #endif
 
 #endif

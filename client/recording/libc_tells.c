@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "client/recording/lifecycle.h"
+#include "client/recording/notes.h"
 
 #if ML_ATTACHED
 
@@ -46,6 +47,7 @@ static void thread_exits(void *value) {
         return;
     }
     thread->exit_rounds = ML_THREAD_GONE;
+    ml_notes_give(thread);
     thread->gate = UINT64_MAX;
     thread->sampling_gate = UINT64_MAX;
     if (thread->generation == ml_process.generation && ml_process_state() != ML_GATE_FRESH) {

@@ -64,7 +64,7 @@ struct ml_lane *ml_lifecycle_lane(bool second) {
         count_without_lane(lane == NULL);
     }
     if (lane != NULL) {
-        lane->second = second ? ML_LANE_SECOND : 0;
+        lane->use = second ? ML_LANE_SECOND : 0;
         ml_unwind_thread_clear(&lane->unwind);
         record_first(lane);
         ml_sampler_announce(ml_this_thread(), lane);
@@ -314,7 +314,7 @@ bool ml_lifecycle_may_record(struct ml_thread *thread) {
 
 void ml_lifecycle_renamed(void) {
     struct ml_thread *thread = ml_this_thread();
-    if (ml_process_stack_mode() != ML_STACK_NATIVE_WITH_THREAD_NAMES ||
+    if (ml_process_stack_mode() < ML_STACK_NATIVE_WITH_THREAD_NAMES ||
         (ml_process.filters & ML_FILTERS_CLOSED) != 0) {
         return;
     }

@@ -17,6 +17,7 @@
 #include "client/state/visible.h"
 
 struct ml_lane;
+struct ml_thread_notes;
 
 /* What the hook is doing, so that a nested hook knows what it interrupts. */
 enum ml_phase {
@@ -55,10 +56,11 @@ struct ml_thread {
     uint64_t sampling_gate; /* gate_page->gate while this thread may record a sample with nothing
                                else to be looked at; UINT64_MAX: look closer */
     uint32_t seeded;        /* the process generation in which `random` was seeded */
+    uint32_t exit_rounds;   /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
     uint64_t fork_serial;   /* of the FORK record being acted on; 0: not forking */
     uint32_t generation;    /* the process generation that `lane` and `second` belong to */
     uint32_t filter;        /* enum ml_filter */
-    uint32_t exit_rounds;   /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
+    struct ml_thread_notes *notes; /* what the thread says of itself; NULL: nothing yet */
 };
 
 enum { ML_THREAD_GONE = UINT32_MAX };

@@ -60,10 +60,10 @@ static void set(uint32_t which, struct ml_lane *lane) {
     decoys[which] = lane;
     if (lane != NULL && lane == saved_lane && atomic_load(&saver) == ml_arch_thread_pointer()) {
         *lane = saved;
-        lane->second = ML_LANE_DECOY;
+        lane->use = ML_LANE_DECOY;
     } else if (lane != NULL) {
         lane->header = ml_process_staging_lane(old_staging, which);
-        lane->second = ML_LANE_DECOY;
+        lane->use = ML_LANE_DECOY;
         ml_decoy_rewind(lane);
     }
 }

@@ -13,10 +13,12 @@
 #include "client/unwind/unwind.h"
 #include "ipc/wire/event_put.h"
 
-/* The use of a lane that is not for its thread's own events. */
+/* What a lane is for, beside its thread's own events with stacks of frames alone; bits. */
 enum ml_lane_use {
-    ML_LANE_SECOND = 1, /* those of signal handlers: no cached stack */
-    ML_LANE_DECOY = 2   /* nothing: client/stream/decoy.h */
+    ML_LANE_SECOND = 1, /* events of signal handlers: no cached stack */
+    ML_LANE_DECOY = 2,  /* nothing: client/stream/decoy.h */
+    ML_LANE_PSEUDO = 4, /* stacks of scopes alone */
+    ML_LANE_MIXED = 8   /* stacks of frames and scopes */
 };
 
 /* A lane's part in the lease (ipc/wire/lease.h says why); all 0 but for `self` and `wait` when the
@@ -39,7 +41,7 @@ struct ml_lane {
     struct ml_staging_lane *header; /* shared */
     uint64_t origin; /* with `pos` added it is header->published: the chunk's number, less start */
     uint64_t clamp;  /* the last stamp: the stream's times never fall within a lane */
-    uint32_t second; /* enum ml_lane_use */
+    uint32_t use;    /* enum ml_lane_use */
     uint32_t tag;    /* of `profile`, as in stack nodes: client/stream/stack_table.h */
     struct ml_event_state state;
     struct ml_lease lease;
@@ -56,6 +58,9 @@ struct ml_lane {
     uint32_t unchecked;   /* stacks since the last one that was compared with libunwind's */
     uint32_t next_free;   /* free stack: name */
     uint32_t profile;     /* that its records belong to */
+    /* ML_LANE_MIXED: what the cached stack's nodes were found with. */
+    uint32_t notes_version; /* of the thread's notes */
+    uint32_t notes_places;  /* which frames had opened its scopes */
     struct ml_unwind_thread unwind;
     struct ml_poisson_memo chances; /* for sampling */
 };

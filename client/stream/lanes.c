@@ -75,7 +75,7 @@ struct ml_lane *ml_lane_take(uint32_t thread_id) {
     }
     lane->thread_id = thread_id;
     lane->thread_node = 0;
-    lane->second = 0;
+    lane->use = 0;
     __atomic_store_n(&lane->header->thread_id, thread_id, __ATOMIC_RELAXED);
     const uint32_t profile = ml_process_profile();
     if (!reused || lane->profile != profile) {

@@ -215,6 +215,13 @@ void ml_unwind_thread_clear(struct ml_unwind_thread *thread) {
     ml_unwind_memo_clear(&thread->memo);
 }
 
+void ml_unwind_forget_nodes(struct ml_unwind_thread *thread) {
+    for (uint32_t i = 0; i < thread->count; i++) {
+        thread->nodes[i] = 0;
+    }
+    ml_unwind_memo_clear(&thread->memo);
+}
+
 void ml_unwind_unload_begin(struct ml_unwind_process *process) {
     atomic_fetch_add(&process->unloads, 1);
 }

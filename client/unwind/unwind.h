@@ -189,6 +189,9 @@ struct ml_unwind_result ml_unwind(
 /* Forget the last stack: the thread's root frame changed (its name), or another thread comes. */
 void ml_unwind_thread_clear(struct ml_unwind_thread *thread);
 
+/* Forget the nodes, not the frames: all are asked for again. */
+void ml_unwind_forget_nodes(struct ml_unwind_thread *thread);
+
 /* Enclose the real dlclose. Between the two no thread uses cached entries; afterwards all earlier
  * ones are dropped. `gone` (or NULL) is called for each module that was unmapped. */
 void ml_unwind_unload_begin(struct ml_unwind_process *process);

@@ -118,7 +118,6 @@ const struct ml_option_table ml_rate_table = {
 static bool parse(
     const struct ml_option_table *table, char *const *words, struct arguments *out, int *out_exit
 ) {
-    struct ml_error_message error = {.text = ""};
     uint64_t given = 0;
     *out = (struct arguments){.name = ""};
     if (!ml_commands_read(table, words, out, &given, out_exit)) {
@@ -126,10 +125,6 @@ static bool parse(
     }
     if (out->pids.count == 0 && out->name[0] == '\0') {
         *out_exit = ml_commands_wrong(table, WHICH);
-        return false;
-    }
-    if (!ml_stack_mode_available(out->stack_mode, &error)) {
-        *out_exit = ml_commands_wrong(table, error.text);
         return false;
     }
     const bool has_mode =

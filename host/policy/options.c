@@ -53,19 +53,6 @@ uint64_t ml_sampling_bytes(bool sampling, uint64_t rate_bytes) {
     return rate_bytes != 0 ? rate_bytes : sampling ? SAMPLING_DEFAULT_BYTES : 1;
 }
 
-bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_error_message *error) {
-    if (mode == ML_STACK_NATIVE || mode == ML_STACK_NATIVE_WITH_THREAD_NAMES) {
-        return true;
-    }
-    ml_error_set(
-        error,
-        "--memlog-stack-mode=%s is not available in this version of memlog; "
-        "native and native-with-thread-names are",
-        ml_stack_mode_names[mode]
-    );
-    return false;
-}
-
 static enum ml_status parse(
     const struct ml_option_table *table,
     struct ml_options *options,
@@ -80,9 +67,6 @@ static enum ml_status parse(
     }
     if (outcome == ML_OPTIONS_WRONG) {
         return ML_PEER_FORM;
-    }
-    if (!ml_stack_mode_available(options->stack_mode, error)) {
-        return ML_ENV_MISSING;
     }
     if (!ml_page_place_allowed(&options->page, options->page_remote, error)) {
         return ML_ENV_REFUSED;

@@ -125,8 +125,9 @@ extern const char *const ml_stack_mode_names[];
     {                                                                                              \
         .name = "--memlog-stack-mode", ML_WORD_TO(type, member), .value = "MODE",                  \
         .words = ml_stack_mode_names,                                                              \
-        .help = "what stands in a stack: its functions, or below them the thread's name, too "     \
-                "(pseudo and mixed are not in this version):"                                      \
+        .help = "what stands in a stack: its functions; below them the thread's name, too; that "  \
+                "name and the scopes that the program opens (memlog.h) alone; or scopes and "      \
+                "functions:"                                                                       \
     }
 #define ML_ROWS_PAGE(type, read_page, remote)                                                      \
     {.name = "--page",                                                                             \
@@ -148,9 +149,6 @@ uint64_t ml_sampling_bytes(bool sampling, uint64_t rate_bytes);
 bool ml_options_add_allocator(
     char list[ML_CONTROL_ALLOCATORS_BYTES], const char *value, struct ml_error_message *why
 );
-
-/* Whether this version has the stack mode. False: `error` says which it has. */
-bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_error_message *error);
 
 extern const struct ml_option_table ml_run_table, ml_attach_table;
 

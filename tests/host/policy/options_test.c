@@ -183,7 +183,6 @@ static const struct {
     {"--memlog -- prog", "--memlog needs a value"},
     {"--end-with-root=1 prog", "--end-with-root takes no value"},
     {"--memlog-stack-mode=natve prog", "did you mean 'native'?"},
-    {"--memlog-stack-mode=pseudo prog", "--memlog-stack-mode=pseudo is not available"},
     {"--memlog-sampling=4096 prog", "--memlog-sampling takes no value"},
     {"--memlog-sampling-rate=0 prog", "--memlog-sampling-rate=0: a size in bytes from 1 to 4G"},
     {"--memlog-sampling-rate=5G prog", "--memlog-sampling-rate=5G: a size in bytes from 1 to 4G"},
