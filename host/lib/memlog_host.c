@@ -153,6 +153,8 @@ static enum ml_status open_engine(struct memlog_host *host, struct ml_error_mess
     enum ml_status status = ML_OK;
     if (host->settings.service_path == NULL) {
         status = ml_paths_find(ML_SERVICE_FILE, service_path, message);
+    } else {
+        ml_paths_beside(host->settings.service_path);
     }
     if (status != ML_OK) {
         return status;

@@ -31,7 +31,9 @@ struct memlog_host_settings {
     char *const *options;
     /* What the profile is called; the folder of the dumps is named after it. Borrowed likewise. */
     const char *program;
-    /* memlog-service. NULL: it lies beside this program, or in ../lib/memlog. */
+    /* memlog-service, beside which memlog's other parts lie, too
+     * (`pkg-config --variable=service memlog-host`). NULL: it lies beside this program, or in
+     * ../lib/memlog. */
     const char *service_path;
     /* Receives one-line messages for people, on the host's thread. May be NULL. */
     void (*on_notice)(void *context, const char *text);

@@ -6,6 +6,24 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Where the other parts are said to be: the folder, without its last slash. "": nowhere. */
+static char given[PATH_MAX];
+
+/* Cut off the last part of a path. */
+static void cut(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    }
+}
+
+void ml_paths_beside(const char *part_path) {
+    if (realpath(part_path, given) == NULL) {
+        given[0] = '\0';
+    }
+    cut(given);
+}
+
 /* The folder of this binary, without its last slash. */
 static enum ml_status own_folder(char out_folder[PATH_MAX], struct ml_error_message *error) {
     ssize_t count = readlink("/proc/self/exe", out_folder, PATH_MAX - 1);
@@ -14,10 +32,7 @@ static enum ml_status own_folder(char out_folder[PATH_MAX], struct ml_error_mess
         return ML_ENV_SYSTEM;
     }
     out_folder[count] = '\0';
-    char *slash = strrchr(out_folder, '/');
-    if (slash != NULL) {
-        *slash = '\0';
-    }
+    cut(out_folder);
     return ML_OK;
 }
 
@@ -28,10 +43,15 @@ ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_error_message
     if (status != ML_OK) {
         return status;
     }
-    static const char *const places[] = {"", "/../lib/memlog"};
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    static const char installed[] = "/../lib/memlog";
+    const struct {
+        const char *folder, *below;
+    } places[] = {{given, ""}, {folder, ""}, {folder, installed}};
+    for (size_t i = given[0] != '\0' ? 0 : 1; i < sizeof(places) / sizeof(places[0]); i++) {
         char candidate[2 * PATH_MAX];
-        int count = snprintf(candidate, sizeof(candidate), "%s%s/%s", folder, places[i], file);
+        int count = snprintf(
+            candidate, sizeof(candidate), "%s%s/%s", places[i].folder, places[i].below, file
+        );
         if (count < 0 || (size_t)count >= sizeof(candidate)) {
             continue;
         }
@@ -39,7 +59,14 @@ ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_error_message
             return ML_OK;
         }
     }
-    ml_error_set(error, "%s is neither in %s nor in %s%s", file, folder, folder, places[1]);
+    ml_error_set(
+        error,
+        "%s is neither in %s nor in %s%s",
+        file,
+        given[0] != '\0' ? given : folder,
+        folder,
+        given[0] != '\0' ? "" : installed
+    );
     return ML_ENV_MISSING;
 }
 
