@@ -6,6 +6,7 @@ The layout is the one in which host/process/paths.c looks: bin/memlog, and lib/m
 """
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -22,8 +23,14 @@ PROGRAMS = [
 ]
 PRELOAD = ("preload", "lib/memlog")  # links beside libmemlog.so (client/preload_folder.py)
 LIBRARIES = [
-    ("libmemlog.a", "lib", 0o644),
-    ("libmemlog_host.a", "lib", 0o644),
+    ("obj/client/libmemlog.a", "lib", 0o644),
+    ("obj/host/lib/libmemlog_host.a", "lib", 0o644),
+]
+# What pkg-config says of each way to use memlog from a program.
+PACKAGES = [
+    ("memlog", "memlog's calls, found when the program runs: nothing to link", ("Cflags: -I${includedir}",)),
+    ("memlog-client", "memlog's client, linked in", ("Requires: memlog", "Libs: -L${libdir} -lmemlog")),
+    ("memlog-host", "a host inside the program", ("Requires: memlog", "Libs: -L${libdir} -lmemlog_host -lev -ljansson")),
 ]
 PAPERS = [
     ("client/memlog.h", "include", 0o644),
@@ -41,6 +48,20 @@ def put(source, folder, mode):
     draft.chmod(mode)
     draft.rename(folder / source.name)
     print(f"installed {folder / source.name}")
+
+
+def put_packages(folder, prefix):
+    version = re.search(r'#define ML_VERSION "(.+)"', (ROOT / "host" / "main.c").read_text())[1]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, description, lines in PACKAGES:
+        draft = folder / f"{name}.pc.new"
+        draft.write_text("\n".join((
+            f"prefix={prefix}", "includedir=${prefix}/include", "libdir=${prefix}/lib", "service=${prefix}/lib/memlog/memlog-service", "",
+            f"Name: {name}", f"Description: {description}", f"Version: {version}", *lines, "",
+        )))
+        draft.chmod(0o644)
+        draft.rename(folder / f"{name}.pc")
+        print(f"installed {folder / name}.pc")
 
 
 def put_tree(source, folder, mode):
@@ -73,10 +94,12 @@ def main():
         for name, folder, mode in LIBRARIES:
             if (out / name).exists():
                 put(out / name, target / folder, mode)
+        put_packages(target / "lib" / "pkgconfig", prefix)
         for name, folder, mode in PAPERS:
             if (ROOT / name).exists():
                 put(ROOT / name, target / folder, mode)
         put_tree(ROOT / "docs", target / "share/doc/memlog/docs", 0o644)
+        put_tree(ROOT / "examples", target / "share/doc/memlog/examples", 0o644)
     except OSError as error:
         sys.exit(f"cannot install: {error}")
 
