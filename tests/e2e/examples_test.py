@@ -1,0 +1,156 @@
+"""The programs of examples/, built as their readers would build them: by the installed headers and pkg-config."""
+import collections
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import unittest
+
+import harness
+
+EXAMPLES = harness.ROOT / "examples"
+PYTHON = "/usr/bin/python3"
+FLAGS = ("-O1", "-g", "-Wall", "-Wextra", "-Werror")
+
+# 50 MiB and more of small objects, of one size and by one function, and some that are gone.
+OBJECTS = """
+import sys, memlog_objects
+import json
+kept = [("%d" % i).encode().ljust(100) for i in range(400000)]
+gone = [str(i) for i in range(100000)]
+del gone
+print(len(kept), sys.getsizeof(kept[0]))
+sys.stdout.flush()
+"""
+
+
+class Examples(harness.Case):
+    def install(self):
+        self.prefix = self.folder / "prefix"
+        answer = harness.run_words(["ninja", "-C", str(harness.OUT), "install"], self.folder, self.environment(PREFIX=str(self.prefix)), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stdout)
+
+    def words(self, *words):
+        answer = subprocess.run(words, env=self.environment(PKG_CONFIG_PATH=str(self.prefix / "lib" / "pkgconfig"), PATH=os.environ["PATH"]),
+                                stdout=subprocess.PIPE, text=True, check=True)
+        return shlex.split(answer.stdout)
+
+    def build(self, compiler, name, *words, output=None):
+        source = EXAMPLES / name
+        program = self.folder / (output or source.stem)
+        subprocess.run([compiler, *FLAGS, "-o", program, *words[:-1], source, *words[-1]], check=True)
+        return program
+
+    def record(self, *words, options=("-q", "--no-page")):
+        dumps = self.folder / "dumps"
+        run = harness.run_words([str(self.prefix / "bin" / "memlog"), "run", *options, "-o", str(dumps), "--", *map(str, words)],
+                                self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        (dump,) = dumps.glob("*.exit.pftrace")
+        return run.stdout.decode(), dump
+
+    def told(self, dump, *options):
+        answer = subprocess.run([self.prefix / "bin" / "memlog", "report", "--json", *options, dump], env=self.environment(), stdout=subprocess.PIPE, check=True)
+        return json.loads(answer.stdout)
+
+    def by_type(self, dump, heap):
+        return {row["name"]: (row["live_blocks"], row["live_bytes"]) for row in self.told(dump, f"--heap={heap}", "--by=type")["rows"] if row["live_blocks"]}
+
+    def assert_types(self, out, dump, heap):
+        truth = {words[0]: (int(words[1]), int(words[2])) for words in (line.split() for line in out.splitlines())}
+        self.assertEqual(self.by_type(dump, heap), truth)
+        (process,) = self.told(dump, f"--heap={heap}")["processes"]
+        self.assertEqual([one["unknown_frees"] for one in process["heaps"]], [0])
+        self.assertTrue(process["complete"])
+
+    def bare(self, *words):
+        return subprocess.run(list(map(str, words)), env=self.environment(), stdout=subprocess.PIPE, check=True, timeout=harness.TIMEOUT).stdout.decode()
+
+    def test_an_arena_by_type(self):
+        self.install()
+        program = self.build("g++", "arena.cc", "-std=c++17", *self.words("pkg-config", "--cflags", "memlog"), ())
+        out, dump = self.record(program, 5000)
+        self.assertEqual(out, self.bare(program, 5000))
+        self.assert_types(out, dump, "arena")
+
+    def test_a_pool_of_trees(self):
+        self.install()
+        program = self.build("gcc", "pool.c", *self.words("pkg-config", "--cflags", "memlog"), ())
+        out, dump = self.record(program, 3000)
+        self.assertEqual(out, self.bare(program, 3000))
+        self.assert_types(out, dump, "pool")
+        functions = collections.Counter()
+        for stack in self.told(dump, "--heap=pool")["processes"][0]["stacks"]:
+            functions[stack["type"], stack["frames"][1]["function"]] += stack["live_blocks"]
+        self.assertEqual({key: count for key, count in functions.items() if count},
+                         {("session", "main"): 1, ("request", "main"): 300, ("body", "answer"): 300, ("header", "answer"): 300})
+
+    def test_python_objects_as_a_heap_of_their_own(self):
+        self.install()
+        include = self.words(PYTHON, "-c", "import sysconfig; print('-I' + sysconfig.get_path('include'))")
+        self.build("gcc", "python/memlog_objects.c", "-shared", "-fPIC", *self.words("pkg-config", "--cflags", "memlog"), *include, (),
+                   output="memlog_objects.so")
+        source = self.folder / "objects.py"
+        source.write_text(OBJECTS)
+        alone = self.bare(PYTHON, source)
+        out, dump = self.record(PYTHON, source)
+        self.assertEqual(out, alone)
+        count, size = map(int, out.split())
+        (process,) = self.told(dump)["processes"]
+        self.assertTrue(process["complete"])
+        heaps = {heap["name"]: heap for heap in process["heaps"]}
+        self.assertGreaterEqual(heaps["python objects"]["peak_bytes"], count * size)
+        self.assertGreaterEqual(heaps["python objects"]["total_blocks"], 2 * count + 100000)
+        # malloc's own sums are those of the arenas and of what is too large for them.
+        self.assertLess(heaps["malloc"]["total_blocks"], 100000)
+        # By several stacks: the interpreter has other instructions for what it has done a few times.
+        kept = [stack for stack in process["stacks"] if stack["heap"] == "python objects" and stack["peak_bytes"] == size * stack["peak_blocks"] > 0]
+        self.assertLess(sum(stack["peak_blocks"] for stack in kept) - count, 100)
+        self.assertGreaterEqual(max(stack["peak_blocks"] for stack in kept), count - 100)
+        self.assertGreaterEqual(sum(stack["peak_blocks"] for stack in kept), count)
+
+    def test_a_browser_that_profiles_itself(self):
+        self.install()
+        (service,) = self.words("pkg-config", "--variable=service", "memlog-host")
+        self.assertTrue(pathlib.Path(service).exists(), service)
+        program = self.build("gcc", "browser/browser.c", *self.words("pkg-config", "--cflags", "memlog-host"), f'-DSERVICE="{service}"',
+                             (*self.words("pkg-config", "--libs", "memlog-client", "memlog-host"), "-lpthread"))
+        dumps = self.folder / "dumps"
+        run = harness.run_words([str(program), str(dumps)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(path.name for path in dumps.glob("*.pftrace")), ["0001.threshold.pftrace", "0002.manual.pftrace", "0003.exit.pftrace"])
+        self.assertRegex(run.stderr.decode(), r"renderer browser \(\d+\) has 40\.\d MiB of live heap, over 20\.0 MiB")
+        self.assertEqual(len(list((dumps / "inbox").glob("memlog-*.trace.json.gz"))), 1)
+        report = self.report(dumps / "0002.manual.pftrace") # the programs of the host's own uploads are not recorded
+        self.assertEqual(collections.Counter(process["role"] for process in report["processes"]), {"browser": 1, "renderer": 2, "gpu": 1})
+        for process in report["processes"]:
+            self.assertTrue(process["complete"], process["trouble"])
+            if process["role"] == "renderer":
+                types = collections.Counter()
+                for stack in process["stacks"]:
+                    scopes = [frame["function"] for frame in reversed(stack["frames"]) if frame.get("kind") == "scope"]
+                    if stack["heap"] == "dom":
+                        self.assertEqual(scopes, ["load", "parse"])
+                        types[stack["type"]] += stack["live_bytes"]
+                    if stack["total_bytes"] == 100_000:
+                        self.assertEqual((scopes, stack["thread"]), (["layout"], "layout of the page in front"))
+                    if stack["live_bytes"] == 40 << 20:
+                        self.assertEqual(scopes, ["script"])
+                self.assertEqual(types, {"Element": 2000 * 120, "Text": 2000 * 40})
+        grown = [stack for process in report["processes"] for stack in process["stacks"] if stack["live_bytes"] == 40 << 20]
+        self.assertEqual(len(grown), 1)
+        self.assertTrue(re.search(r"main", " ".join(frame["function"] for frame in grown[0]["frames"])))
+
+    def test_programs_that_link_the_client(self):
+        self.install()
+        source = self.folder / "linked.c"
+        source.write_text('#include <memlog.h>\n#include <stdio.h>\nint main(void) { return printf("%d %d\\n", memlog_start(NULL), memlog_recording()) < 0; }\n')
+        flags = self.words("pkg-config", "--cflags", "--libs", "memlog-client")
+        subprocess.run(["gcc", *FLAGS, "-o", self.folder / "linked", source, *flags], check=True)
+        self.assertEqual(self.bare(self.folder / "linked"), "-1 0\n")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
