@@ -275,6 +275,29 @@ class Heaps(harness.Case):
                  for process in report["processes"] for heap in process["heaps"]}
         self.assertEqual(set(rows), truth)
 
+    def test_pprofs_tags_have_heap_and_type(self):
+        run, report, books = self.run_it(1000, 13)
+        (dump,) = run.folder.glob("*.exit.pftrace")
+        for heap in ("pool", None):
+            target = self.folder / f"{heap}.pb.gz"
+            words = [str(harness.MEMLOG), "convert", "--to=pprof", "-o", str(target), *([f"--heap={heap}"] if heap else []), str(dump)]
+            self.assertEqual(harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT).returncode, 0)
+            answer = subprocess.run(["go", "tool", "pprof", "-raw", str(target)], cwd=self.folder, env={**self.environment(), "HOME": str(self.folder)},
+                                    stdout=subprocess.PIPE, text=True, check=True, timeout=harness.TIMEOUT)
+            sums, at = collections.Counter(), None
+            for line in answer.stdout.splitlines():
+                found = re.match(r"\s*(-?\d+)\s+(-?\d+)\s+(-?\d+)\s+(-?\d+)\s+(-?\d+)\s+(-?\d+): ", line)
+                at = int(found[4]) if found else at
+                if "process:[" in line:
+                    tags = dict(re.findall(r"(\w+):\[([^\]]*)\]", line))
+                    sums[tags.get("heap", ""), tags.get("type", "")] += at
+            truth = collections.Counter()
+            for process in report["processes"]:
+                for stack in process["stacks"]:
+                    if stack["heap"] == (heap or "malloc"):
+                        truth[heap or "", stack["type"]] += stack["live_bytes"]
+            self.assertEqual(sums, truth)
+
     def test_a_diff_of_one_heap(self):
         before, _, _ = self.run_it(500, 11)
         after, report, _ = self.run_it(1000, 11)

@@ -266,7 +266,7 @@ static bool encode_values(pb_ostream_t *stream, const pb_field_t *field, void *c
     return true;
 }
 
-enum { LABELS_MAX = 6 };
+enum { LABELS_MAX = 9 };
 
 struct labels {
     ml_pprof_Label labels[LABELS_MAX];
@@ -310,6 +310,26 @@ static bool path_take(struct writer *writer, uint32_t node) {
     return true;
 }
 
+static void add_label(
+    struct writer *writer, struct labels *labels, const char *key, struct ml_profile_text text
+) {
+    if (text.count_bytes > 0) {
+        labels->labels[labels->count++] = (ml_pprof_Label
+        ){.key = text_at(writer, key), .str = string_at(writer, text.bytes, text.count_bytes)};
+    }
+}
+
+/* The innermost scope that was open; empty: none was. */
+static struct ml_profile_text scope_of(const struct ml_stacks *stacks, uint32_t node) {
+    for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
+        const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
+        if (place->kind == ML_FRAME_SCOPE) {
+            return place->name;
+        }
+    }
+    return (struct ml_profile_text){.bytes = "", .count_bytes = 0};
+}
+
 static void put_sample(
     struct writer *writer, const struct ml_profile_process *process, const struct ml_stack *stack
 ) {
@@ -324,7 +344,6 @@ static void put_sample(
              writer->knows_pages ? sign * stack->own.pages.waste_bytes : 0},
         .count = VALUES,
     };
-    const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
     struct labels labels = {
         .labels =
             {
@@ -349,11 +368,11 @@ static void put_sample(
             .num_unit = text_at(writer, "bytes"),
         };
     }
-    if (thread.count_bytes > 0) {
-        labels.labels[labels.count++] = (ml_pprof_Label){
-            .key = text_at(writer, "thread_name"),
-            .str = string_at(writer, thread.bytes, thread.count_bytes),
-        };
+    add_label(writer, &labels, "thread_name", ml_stacks_thread(writer->stacks, stack->node));
+    add_label(writer, &labels, "scope", scope_of(writer->stacks, stack->node));
+    add_label(writer, &labels, "heap", writer->profile->heap);
+    if (stack->type != 0) {
+        add_label(writer, &labels, "type", ml_profile_type_name(process, stack->type));
     }
     if (writer->is_base && writer->is_labelled) {
         labels.labels[labels.count++] = (ml_pprof_Label){
@@ -446,10 +465,15 @@ static void put_strings(struct writer *writer) {
 static void put_samples(struct writer *writer) {
     for (size_t p = 0; p < writer->profile->processes_count; p++) {
         const struct ml_profile_process *process = &writer->profile->processes[p];
-        const struct ml_stack_list *list = &writer->stacks->processes[p];
+        const struct ml_stack_list *details = &writer->stacks->details[p];
+        const struct ml_stack_list *list =
+            details->stacks ? details : &writer->stacks->processes[p];
 
         for (size_t i = 0; i < list->count; i++) {
-            put_sample(writer, process, &list->stacks[i]);
+            /* Of several heaps malloc's are the profile's sums, and the others stand beside. */
+            if (list->stacks[i].heap == 0 || writer->profile->heap.count_bytes > 0) {
+                put_sample(writer, process, &list->stacks[i]);
+            }
         }
     }
 }
