@@ -30,6 +30,9 @@ static void hook_entries(void) {
     }
 }
 
+/* The program's own code runs. */
+static bool has_begun;
+
 __attribute__((constructor)) static void begin(int count, char **arguments, char **environment) {
     (void)count;
     ml_symbols_keep(true);
@@ -47,6 +50,7 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
         hook_entries();
     }
     ml_symbols_keep(false);
+    has_begun = true;
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -63,6 +67,9 @@ ML_VISIBLE int memlog_start(const char *socket_path) {
     thread->hook_frame = (uintptr_t)__builtin_frame_address(0);
     thread->phase = ML_PHASE_RECORD;
     const bool connected = socket_path != NULL && ml_lifecycle_connect(socket_path);
+    if (connected && has_begun) {
+        ml_past_began_late();
+    }
     thread->phase = ML_PHASE_NONE;
     thread->hook_frame = 0;
     return connected ? 0 : -1;

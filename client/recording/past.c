@@ -81,6 +81,11 @@ void ml_past_entries(uint32_t functions, const char *refused) {
     tell_entries();
 }
 
+/* Not of its forked children, each of which is recorded from its start. */
+void ml_past_began_late(void) {
+    (void)__atomic_fetch_or(&ml_process_staging_header()->past, ML_PAST_LATE, __ATOMIC_RELEASE);
+}
+
 void ml_past_tell_again(void) {
     struct ml_staging_header *header = ml_process_staging_header();
     const uint32_t told = atomic_load_explicit(&past.told, memory_order_acquire);

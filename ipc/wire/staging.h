@@ -108,9 +108,10 @@ _Static_assert(sizeof(struct ml_staging_header) <= ML_STAGING_HEADER_BYTES, "a p
 
 /* Of `past`. */
 enum {
-    ML_PAST_CALLS = 1,      /* an object's calls go to another allocator's functions */
-    ML_PAST_SEVERAL = 2,    /* not that object's alone */
-    ML_PAST_SECOND_LIBC = 4 /* a namespace of its own (dlmopen) has a libc of its own */
+    ML_PAST_CALLS = 1,       /* an object's calls go to another allocator's functions */
+    ML_PAST_SEVERAL = 2,     /* not that object's alone */
+    ML_PAST_SECOND_LIBC = 4, /* a namespace of its own (dlmopen) has a libc of its own */
+    ML_PAST_LATE = 8         /* the program ran before memlog was in it: it has older blocks */
 };
 
 /* One cache line: only its owner writes it. */

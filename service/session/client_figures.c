@@ -78,6 +78,10 @@ static const struct ml_host_view *view_of(const struct ml_client *client) {
     return client->phase == ML_CLIENT_RUNNING ? client->view : client->largest_view;
 }
 
+bool ml_client_is_from_startup(const struct ml_client *client) {
+    return client->setup.from_startup && (client->staging.header.past & ML_PAST_LATE) == 0;
+}
+
 /* Frees without a block, in a process whose events are all here: either the alloc or the free of
  * these blocks went past memlog. No event was lost. A forked child also frees what it inherited. */
 static struct ml_coverage_told
@@ -85,10 +89,10 @@ coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_f
     const struct ml_host_view *view = view_of(client);
     const struct ml_coverage_facts facts = {
         .running = client->phase == ML_CLIENT_RUNNING,
-        .from_startup = client->setup.from_startup,
+        .from_startup = ml_client_is_from_startup(client),
         /* A hooked executable has blocks from before its entries were. */
-        .past_is_sure = is_complete && client->setup.from_startup && !client->tracker.totals_only &&
-                        client->staging.header.entries == 0,
+        .past_is_sure = is_complete && ml_client_is_from_startup(client) &&
+                        !client->tracker.totals_only && client->staging.header.entries == 0,
         .total_blocks = client->tracker.totals.total_blocks,
         .unknown_frees = client->setup.forked ? 0 : unknown_frees,
         .missed_frees = client->tracker.missed_frees,

@@ -36,6 +36,9 @@ struct ml_client_figures {
 
 struct ml_client_figures ml_client_figures(const struct ml_client *client);
 
+/* Whether all that it ever allocated was to be recorded: by the host's word, and by its own. */
+bool ml_client_is_from_startup(const struct ml_client *client);
+
 /* The tree: what the running processes hold now and held at their peak, and what all of them ever
  * allocated. So live is never more than peak. */
 struct ml_totals ml_session_totals(const struct ml_session *session);

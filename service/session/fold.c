@@ -127,7 +127,7 @@ static void widen(struct ml_client *entry, const struct ml_client *client) {
         ) != 0) {
         entry->coverage.allocator = (struct ml_allocator){.owner = "several"};
     }
-    entry->setup.from_startup = entry->setup.from_startup && client->setup.from_startup;
+    entry->setup.from_startup = entry->setup.from_startup && ml_client_is_from_startup(client);
     const struct ml_client_figures one = ml_client_figures(client);
     if (!one.complete && entry->trouble[0] == 0) {
         (void)snprintf(entry->trouble, sizeof(entry->trouble), "%s", one.trouble);

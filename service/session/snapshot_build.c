@@ -101,7 +101,7 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->pid = setup->pid;
     process->parent_pid = setup->parent_pid;
     process->role = client->role;
-    process->from_startup = setup->from_startup;
+    process->from_startup = ml_client_is_from_startup(client);
     process->forked = setup->forked;
     process->complete = figures.complete;
     process->footprint_bytes = client->footprint_bytes;

@@ -127,6 +127,10 @@ class Examples(harness.Case):
         self.assertEqual(collections.Counter(process["role"] for process in report["processes"]), {"browser": 1, "renderer": 2, "gpu": 1})
         for process in report["processes"]:
             self.assertTrue(process["complete"], process["trouble"])
+            # It had blocks before it had a host; its children are linked to be recorded from the start.
+            self.assertEqual(process["from_startup"], process["role"] != "browser")
+            if process["role"] == "browser":
+                self.assertEqual(process["coverage"]["unseen"], "what it had allocated before it was recorded is not known")
             if process["role"] == "renderer":
                 types = collections.Counter()
                 for stack in process["stacks"]:
