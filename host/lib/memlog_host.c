@@ -122,6 +122,14 @@ static void on_notice(void *context, const char *text) {
     }
 }
 
+/* What memlog starts for itself is no part of the program. */
+static void on_helper(void *context, pid_t pid) {
+    struct memlog_host *host = context;
+    if (host->engine != NULL) {
+        ml_engine_add_helper(host->engine, pid);
+    }
+}
+
 /* The options, as if behind `memlog run`, with the program's name at their end. */
 static enum ml_status parse_options(struct memlog_host *host, struct ml_error_message *message) {
     enum ml_status status = ml_options_init(&host->options);
@@ -166,6 +174,7 @@ static enum ml_status open_engine(struct memlog_host *host, struct ml_error_mess
         .service_path =
             host->settings.service_path != NULL ? host->settings.service_path : service_path,
         .on_notice = on_notice,
+        .on_service = on_helper,
         .context = host,
     };
     status = ml_engine_open(&setup, &host->engine, message);

@@ -126,6 +126,7 @@ struct ml_process_event ml_process_event_parse(const void *packet, size_t count_
         parsed.kind = ML_PROCESS_EVENT_BORN;
         parsed.pid = event.event_data.fork.child_tgid;
         parsed.parent = event.event_data.fork.parent_tgid;
+        parsed.parent_thread = event.event_data.fork.parent_pid;
     } else if (event.what == PROC_EVENT_EXEC) {
         parsed.kind = ML_PROCESS_EVENT_EXEC;
         parsed.pid = event.event_data.exec.process_tgid;

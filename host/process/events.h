@@ -23,6 +23,7 @@ struct ml_process_event {
     enum ml_process_event_kind kind;
     pid_t pid;
     pid_t parent;          /* of a process that was born or has ended; 0: not known */
+    pid_t parent_thread;   /* of one that was born: which thread of its parent; 0: not known */
     int wait_status;       /* of a process that ended, as of wait */
     uint64_t monotonic_ns; /* when it happened */
 };

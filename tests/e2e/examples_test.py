@@ -123,7 +123,7 @@ class Examples(harness.Case):
         self.assertEqual(sorted(path.name for path in dumps.glob("*.pftrace")), ["0001.threshold.pftrace", "0002.manual.pftrace", "0003.exit.pftrace"])
         self.assertRegex(run.stderr.decode(), r"renderer browser \(\d+\) has 40\.\d MiB of live heap, over 20\.0 MiB")
         self.assertEqual(len(list((dumps / "inbox").glob("memlog-*.trace.json.gz"))), 1)
-        report = self.report(dumps / "0002.manual.pftrace") # the programs of the host's own uploads are not recorded
+        report = self.told(dumps / "0002.manual.pftrace") # what its host starts for itself is none of it
         self.assertEqual(collections.Counter(process["role"] for process in report["processes"]), {"browser": 1, "renderer": 2, "gpu": 1})
         for process in report["processes"]:
             self.assertTrue(process["complete"], process["trouble"])

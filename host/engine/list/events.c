@@ -22,6 +22,12 @@ static bool is_of_embedder(const struct ml_engine *engine, const struct ml_proce
            !ml_list_is_helper(engine, event->pid) && !ml_process_facts(event->pid).has_ended;
 }
 
+/* What the host starts for itself, in the program that it is linked into: a child of its thread. */
+static bool is_of_host(const struct ml_engine *engine, const struct ml_process_event *event) {
+    return engine->root == getpid() && event->parent == getpid() &&
+           event->parent_thread == gettid();
+}
+
 /* Whether the process that has that pid is known already. */
 static bool is_known(struct ml_engine *engine, const struct ml_process_event *event) {
     struct ml_member *member = ml_members_newest(&engine->members, event->pid);
@@ -54,12 +60,12 @@ static void pass_pid_on(struct ml_engine *engine, const struct ml_process_event 
 
 /* The end of its parent may be known before this event is read. */
 static void on_born(struct ml_engine *engine, const struct ml_process_event *event) {
-    const bool is_of_host = is_of_embedder(engine, event);
-    const bool is_top = is_of_host || (event->pid == engine->root && event->parent == getpid());
+    const bool is_top =
+        is_of_embedder(engine, event) || (event->pid == engine->root && event->parent == getpid());
     const struct ml_list_somebody parent = ml_list_find(engine, event->parent, event->monotonic_ns);
     const uint32_t parent_id = ml_list_id_of(parent);
     pass_pid_on(engine, event);
-    if ((parent_id == 0 && !is_top) || is_known(engine, event)) {
+    if (is_of_host(engine, event) || (parent_id == 0 && !is_top) || is_known(engine, event)) {
         return; /* of another tree, or known already */
     }
     (void)ml_list_add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);

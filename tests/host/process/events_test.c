@@ -37,6 +37,7 @@ START_TEST(tells_births_execs_and_ends_of_whole_processes) {
     struct ml_process_event parsed = parse(&event, 0);
     ck_assert_int_eq(parsed.kind, ML_PROCESS_EVENT_BORN);
     ck_assert(parsed.pid == 20 && parsed.parent == 10 && parsed.monotonic_ns == 77);
+    ck_assert_int_eq(parsed.parent_thread, 11);
 
     event.what = PROC_EVENT_EXEC;
     event.event_data.exec.process_pid = 20;
