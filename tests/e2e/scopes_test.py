@@ -85,6 +85,7 @@ MANY = r"""
 #include <memlog.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 int main(void) {
     char name[1100];
     for (int i = 0; i < 40000; i++) {
@@ -92,7 +93,7 @@ int main(void) {
         MEMLOG_SCOPE(name);
         *(volatile char *)malloc(1) = 1;
     }
-    return 0;
+    return sleep(2); /* its memory is read meanwhile */
 }
 """
 
