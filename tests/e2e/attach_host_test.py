@@ -333,7 +333,7 @@ class Start(attaching.Case):
         for turn in (1, 2):
             answer = self.command("start", target.pid)
             self.assertEqual((answer.returncode, answer.stdout), (0, f"{target.pid} started\n"), answer.stderr)
-            self.assertEqual(self.pages(target)[-1][0], 1)
+            self.wait_for("what its control page says", lambda: self.pages(target)[-1:] and self.pages(target)[-1][0] == 1)
             if turn == 1:
                 answer = self.command("stop", "--json", target.pid)
                 self.assertEqual(json.loads(answer.stdout)["processes"], [{"pid": target.pid, "done": True, "trouble": ""}])
