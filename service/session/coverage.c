@@ -158,6 +158,16 @@ tell_past(const struct ml_coverage_facts *facts, char out_unseen[ML_COVERAGE_UNS
                facts->missed_frees == 1 ? "address was" : "addresses were");
 }
 
+/* What the process has in common with others now, as it has forked or they map its files, was its
+ * own before: at most as much as it had more then. */
+static uint64_t
+shared_since(const struct ml_coverage_reading *reading, const struct ml_coverage_facts *facts) {
+    const uint64_t more_bytes = reading->private_bytes > facts->view_private_bytes
+                                    ? reading->private_bytes - facts->view_private_bytes
+                                    : 0;
+    return more_bytes < facts->shared_files_bytes ? more_bytes : facts->shared_files_bytes;
+}
+
 /* Report memory of which the heap, with what is known to be mapped by others, is next to nothing,
  * or of which a part is older than the recording. */
 static void tell_unexplained(
@@ -171,7 +181,8 @@ static void tell_unexplained(
     const uint64_t most_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
     uint64_t known_bytes = most_bytes;
     if (__builtin_add_overflow(known_bytes, facts->mapped_bytes, &known_bytes) ||
-        __builtin_add_overflow(known_bytes, facts->files_bytes, &known_bytes)) {
+        __builtin_add_overflow(known_bytes, facts->files_bytes, &known_bytes) ||
+        __builtin_add_overflow(known_bytes, shared_since(reading, facts), &known_bytes)) {
         known_bytes = UINT64_MAX;
     }
     if (!ml_coverage_explains(known_bytes, reading->private_bytes)) {

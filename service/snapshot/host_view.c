@@ -29,10 +29,13 @@ void ml_host_view_count_files(struct ml_host_view *view) {
     enum { KIB = 1024 };
     const struct memlog_service_process_view *seen = &view->message->view;
     uint64_t bytes = 0;
+    uint64_t shared_bytes = 0;
     for (uint32_t i = 0; i < seen->regions.count; i++) {
         const struct memlog_service_memory_region *region = &seen->regions.items[i];
-        bytes +=
-            is_of_file(region) ? KIB * (region->private_clean_kb + region->private_dirty_kb) : 0;
+        if (is_of_file(region)) {
+            bytes += KIB * (region->private_clean_kb + region->private_dirty_kb);
+            shared_bytes += KIB * (region->shared_clean_kb + region->shared_dirty_kb);
+        }
     }
     for (uint32_t i = 0; i < view->holdings.count; i++) {
         const struct ml_holding *holding = &view->holdings.items[i];
@@ -41,6 +44,7 @@ void ml_host_view_count_files(struct ml_host_view *view) {
         bytes -= is_theirs ? (held_bytes < bytes ? held_bytes : bytes) : 0;
     }
     view->files_bytes = bytes;
+    view->shared_files_bytes = shared_bytes;
 }
 
 struct ml_host_view *ml_host_view_of(const struct memlog_service_show_process_request *message) {

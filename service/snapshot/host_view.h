@@ -20,9 +20,10 @@ struct ml_host_view {
     struct ml_overlay overlay;   /* live blocks over its pages; without heaps: none were laid */
     struct ml_holdings holdings; /* what others hold of them */
     uint64_t files_bytes;        /* private memory of files' mappings that nobody of them holds */
+    uint64_t shared_files_bytes; /* of files' mappings, what other processes have too */
 };
 
-/* Its files_bytes: once its holdings are known. */
+/* Its files_bytes and shared_files_bytes: once its holdings are known. */
 void ml_host_view_count_files(struct ml_host_view *view);
 
 /* A copy of the message, with one reference. NULL: no memory. */

@@ -93,6 +93,20 @@ START_TEST(memory_whose_mapper_is_known_needs_no_heap_to_explain_it) {
 }
 END_TEST
 
+START_TEST(what_a_fork_has_made_common_was_its_own_before) {
+    struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading reading = reading_of(20 * MIB, 300 << 10, 300 << 10);
+    facts.shared_files_bytes = 70 * MIB;
+    facts.view_private_bytes = 1 * MIB;
+    ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+    facts.view_private_bytes = 20 * MIB; /* of the same moment: they were common then, too */
+    ck_assert_str_ne(told_of(&reading, &facts).unseen, "");
+    facts.view_private_bytes = 1 * MIB;
+    facts.shared_files_bytes = 2 * MIB;
+    ck_assert_str_ne(told_of(&reading, &facts).unseen, "");
+}
+END_TEST
+
 START_TEST(an_allocator_that_keeps_what_was_freed_is_not_blamed) {
     const struct ml_coverage_facts facts = healthy();
     const struct ml_coverage_reading kept = reading_of(115 * MIB, 1, 95 * MIB);
@@ -266,6 +280,7 @@ int main(void) {
     tcase_add_test(cases, one_that_was_never_read_has_no_figures_and_no_reason);
     tcase_add_test(cases, a_heap_that_explains_next_to_nothing_is_named_with_both_sizes);
     tcase_add_test(cases, memory_whose_mapper_is_known_needs_no_heap_to_explain_it);
+    tcase_add_test(cases, what_a_fork_has_made_common_was_its_own_before);
     tcase_add_test(cases, an_allocator_that_keeps_what_was_freed_is_not_blamed);
     tcase_add_test(cases, a_difference_of_a_few_mebibytes_is_ignored);
     tcase_add_test(cases, many_small_blocks_take_more_than_was_asked_for);
