@@ -52,7 +52,8 @@ class Calls(harness.Case):
             self.assertEqual((entry["coverage"]["unseen"], entry["lost_events"], before), ("", 0, 0), who)
             self.assertLessEqual(0, missed, who)
             self.assertLessEqual(missed, IN_FLIGHT, who)
-            self.assertLessEqual(abs(kernels.frees - call_counts.frees(entry)), missed if entry["state"] == "exited" else IN_FLIGHT, who)
+            # At an exit other threads are in calls, too, which the kernel has counted and nobody has carried out.
+            self.assertLessEqual(abs(kernels.frees - call_counts.frees(entry)), IN_FLIGHT, who)
             if missed == 0:
                 self.assertEqual(entry["total_bytes"], kernels.bytes, who)
             whole += missed == 0
