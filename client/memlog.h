@@ -111,7 +111,7 @@ void memlog_free(uint32_t heap, uint64_t id);
  *
  * Callable from any thread, a signal handler and an allocator, and after fork: a forked child has
  * the open scopes of the thread that forked. errno is kept. Names are copied, and cut as those of
- * heaps; a process has 32,766 of them, and further scopes are not shown. So the name says what is
+ * heaps; a process has 32,767 of them, and further scopes are not shown. So the name says what is
  * done, not for whom. Of each thread the outermost 248 are shown. */
 
 /* Open a scope; its place among the frames is the caller's.

@@ -7,6 +7,8 @@
 #include "client/stream/module_record.h"
 #include "client/stream/stack_table.h"
 
+enum { LOOKS_EACH = 64 /* events of a lane whose stacks are not walked */ };
+
 /* Bounds of the section of functions that stand between the program and libc. */
 extern const char __start_memlog_between[] __attribute__((visibility("hidden"), weak));
 extern const char __stop_memlog_between[] __attribute__((visibility("hidden"), weak));
@@ -72,7 +74,7 @@ static inline void step(struct way *way, uint32_t frame) {
 }
 
 /* Walk the stack and look its new frames up. */
-static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+static uint32_t native_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     const struct ml_unwind_result result = walk(lane, entry);
     struct way way = {
         .lane = lane,
@@ -157,6 +159,9 @@ ml_record_call(struct ml_lane *lane, const struct ml_unwind_entry *entry, const 
     const uint32_t caller = ml_record_node(lane, entry);
     struct ml_image image;
     uint32_t module = 0;
+    if ((lane->use & ML_LANE_PSEUDO) != 0) {
+        return caller; /* its stacks have no functions */
+    }
     if (ml_image_find((uintptr_t)function, &image)) {
         module = ml_modules_id(&ml_process.unwind->modules, &image, &seen);
         ml_module_define(lane, module, (uintptr_t)function);
@@ -166,9 +171,13 @@ ml_record_call(struct ml_lane *lane, const struct ml_unwind_entry *entry, const 
     return node != 0 ? node : caller;
 }
 
+static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+    return ml_unlikely((lane->use & ML_LANE_MIXED) != 0) ? mixed_node(lane, entry)
+                                                         : native_node(lane, entry);
+}
+
 static uint32_t new_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
-    const uint32_t node =
-        (lane->use & ML_LANE_MIXED) != 0 ? mixed_node(lane, entry) : walked_node(lane, entry);
+    const uint32_t node = walked_node(lane, entry);
     if ((lane->use & ML_LANE_SECOND) == 0 && node != 0) {
         ml_unwind_memo_keep(&lane->unwind, ml_process.unwind, entry, node);
         ml_past_step(entry->pc);
@@ -192,17 +201,18 @@ checked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
             entry
         );
     }
-    const uint32_t node = found == 0                         ? new_node(lane, entry)
-                          : (lane->use & ML_LANE_MIXED) != 0 ? mixed_node(lane, entry)
-                                                             : walked_node(lane, entry);
+    const uint32_t node = found == 0 ? new_node(lane, entry) : walked_node(lane, entry);
     ml_check_stack(lane, entry, found == 0 || ml_stack_same_path(found, node));
     memo->expected = NULL;
     return node;
 }
 
 /* The stack of a lane with a use of its own; 0: walk it. */
-static uint32_t used_node(struct ml_lane *lane) {
+static uint32_t used_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     if ((lane->use & ML_LANE_PSEUDO) != 0) {
+        if ((lane->use & ML_LANE_SECOND) == 0 && lane->header->produced % LOOKS_EACH == 0) {
+            ml_past_step(entry->pc); /* whether a stack is new is not known here */
+        }
         return ml_notes_scopes_node(lane, ml_this_thread()->notes);
     }
     if ((lane->use & ML_LANE_MIXED) != 0) {
@@ -216,7 +226,7 @@ ml_record_node_slow(struct ml_lane *lane, struct ml_unwind_entry entry) {
     const struct ml_unwind_process *process = ml_process.unwind;
     uint32_t node = 0;
     if (ml_unlikely(lane->use != 0)) {
-        node = used_node(lane);
+        node = used_node(lane, &entry);
         if ((lane->use & (ML_LANE_PSEUDO | ML_LANE_DECOY)) != 0) {
             return node; /* nobody reads what is defined in a decoy */
         }

@@ -2,8 +2,8 @@
 
 #include <stddef.h>
 
-#include "client/recording/lifecycle.h"
 #include "client/recording/hook.h"
+#include "client/recording/lifecycle.h"
 #include "client/stream/stack_table.h"
 
 _Static_assert(sizeof(struct ml_thread_notes) <= ML_NAMES_PAGE_BYTES, "a page");
@@ -63,6 +63,7 @@ void ml_notes_give(struct ml_thread *thread) {
     if (notes == NULL) {
         return;
     }
+    ml_notes_close(thread, 0); /* a thread may end within its scopes */
     thread->notes = NULL;
     uint64_t seen = atomic_load_explicit(&free_notes, memory_order_relaxed);
     do {
