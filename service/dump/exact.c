@@ -195,6 +195,7 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .coverage_private_bytes = process->coverage_private_bytes,
         .coverage_mapped_bytes = process->coverage_mapped_bytes,
         .coverage_files_bytes = process->coverage_files_bytes,
+        .coverage_shared_bytes = process->coverage_shared_bytes,
         .hooked_functions = process->hooked_functions,
         .unseen = ml_dump_text(&process->unseen),
         .cells_were_laid = process->cells_were_laid,

@@ -212,6 +212,7 @@ void ml_coverage_tell(
       .private_bytes = reading->private_bytes,
       .mapped_bytes = facts->mapped_bytes,
       .files_bytes = facts->files_bytes,
+      .shared_bytes = shared_since(reading, facts),
       .hooked_functions = facts->entries.functions,
       .allocator = ml_coverage_allocator(&coverage->allocator)};
     if (!tell_found(&coverage->allocator, facts, out_told->unseen) &&

@@ -82,6 +82,7 @@ struct ml_coverage_told {
     bool was_read; /* false: its memory never was, and both are 0 */
     uint64_t heap_bytes, private_bytes;
     uint64_t mapped_bytes, files_bytes;    /* as in the facts */
+    uint64_t shared_bytes;                 /* at most: its own then, common with others since */
     uint32_t hooked_functions;             /* of ml_coverage_entries */
     const char *allocator;                 /* "glibc"; the name's owner is the process's coverage */
     char unseen[ML_COVERAGE_UNSEEN_BYTES]; /* "": nothing is known to go unseen */

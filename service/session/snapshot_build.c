@@ -143,6 +143,7 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->coverage_private_bytes = figures.coverage.private_bytes;
     process->coverage_mapped_bytes = figures.coverage.mapped_bytes;
     process->coverage_files_bytes = figures.coverage.files_bytes;
+    process->coverage_shared_bytes = figures.coverage.shared_bytes;
     process->hooked_functions = figures.coverage.hooked_functions;
     return ml_snapshot_copy_string(figures.trouble, &process->trouble) &&
            ml_snapshot_copy_string(figures.coverage.allocator, &process->allocator) &&

@@ -138,7 +138,7 @@ struct ml_snapshot_process {
     /* Of one moment; both 0: its memory was never read. */
     bool coverage_was_read; /* false: its memory never was, and both are 0 */
     uint64_t coverage_heap_bytes, coverage_private_bytes;
-    uint64_t coverage_mapped_bytes, coverage_files_bytes;
+    uint64_t coverage_mapped_bytes, coverage_files_bytes, coverage_shared_bytes;
     uint32_t hooked_functions;  /* of its executable's own allocator, hooked at their entries */
     struct ml_string allocator; /* "glibc", ... */
     struct ml_string unseen;    /* what of its memory is known to go unseen; empty: nothing */

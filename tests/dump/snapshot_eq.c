@@ -73,6 +73,7 @@ heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
     ck_assert_uint_eq(wrote->coverage_private_bytes, read->coverage_private_bytes);
     ck_assert_uint_eq(wrote->coverage_mapped_bytes, read->coverage_mapped_bytes);
     ck_assert_uint_eq(wrote->coverage_files_bytes, read->coverage_files_bytes);
+    ck_assert_uint_eq(wrote->coverage_shared_bytes, read->coverage_shared_bytes);
     ck_assert_uint_eq(wrote->hooked_functions, read->hooked_functions);
     text_eq(&wrote->allocator, &read->allocator);
     text_eq(&wrote->unseen, &read->unseen);

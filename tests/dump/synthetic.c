@@ -268,6 +268,7 @@ static void fill_process(
     process->coverage_private_bytes = index != 2 ? 39000000 + index : 0;
     process->coverage_mapped_bytes = index != 2 ? 3000000 + index : 0;
     process->coverage_files_bytes = index != 2 ? 700000 + index : 0;
+    process->coverage_shared_bytes = index != 2 ? 50000 + index : 0;
     process->hooked_functions = 13 * index;
     process->allocator = synthetic_text(arena, index == 1 ? "jemalloc" : "glibc");
     process->unseen = synthetic_text(arena, "");

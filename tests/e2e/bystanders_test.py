@@ -58,11 +58,11 @@ def sizes_in(text):
 
 
 def word_by_reading(entry):
-    """The right word where nothing but a process's size can tell: unseen where the heap at its most, with what others are known to have mapped
-    and what files' mappings have of their own, does not explain half of the private memory beyond what is nobody's fault. At its most by that reading it was at least what was live then, and at most the peak of its life with
+    """The right word where nothing but a process's size can tell: unseen where the heap at its most, with what others are known to have mapped,
+    what files' mappings have of their own and what a fork has made common since, does not explain half of the private memory beyond what is nobody's fault. At its most by that reading it was at least what was live then, and at most the peak of its life with
     all blocks that there ever were. Where one of them explains half and the other does not, the sentence has the figure."""
     private = entry["coverage"]["private_bytes"] or 0
-    half = (private - SMALL_BYTES) / 2 - entry["coverage"]["mapped_bytes"] - entry["coverage"]["files_bytes"]
+    half = (private - SMALL_BYTES) / 2 - sum(entry["coverage"][name] for name in ("mapped_bytes", "files_bytes", "shared_bytes"))
     least = entry["coverage"]["heap_bytes"]
     most = entry["peak_bytes"] + entry["inherited_bytes"] + BLOCK_BYTES * (entry["total_blocks"] + entry["inherited_blocks"])
     if private <= SMALL_BYTES or least >= half:

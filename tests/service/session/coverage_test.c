@@ -99,10 +99,12 @@ START_TEST(what_a_fork_has_made_common_was_its_own_before) {
     facts.shared_files_bytes = 70 * MIB;
     facts.view_private_bytes = 1 * MIB;
     ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+    ck_assert_uint_eq(told_of(&reading, &facts).shared_bytes, 19 * MIB);
     facts.view_private_bytes = 20 * MIB; /* of the same moment: they were common then, too */
     ck_assert_str_ne(told_of(&reading, &facts).unseen, "");
     facts.view_private_bytes = 1 * MIB;
     facts.shared_files_bytes = 2 * MIB;
+    ck_assert_uint_eq(told_of(&reading, &facts).shared_bytes, 2 * MIB);
     ck_assert_str_ne(told_of(&reading, &facts).unseen, "");
 }
 END_TEST

@@ -206,6 +206,7 @@ struct ml_profile_process {
     uint64_t coverage_heap_bytes, coverage_private_bytes;
     uint64_t coverage_mapped_bytes;   /* private memory beside the heap whose mapper is known */
     uint64_t coverage_files_bytes;    /* private memory of files' mappings, beside that */
+    uint64_t coverage_shared_bytes;   /* private then, common with other processes since */
     uint32_t hooked_functions;        /* of its executable's own allocator, at their entries */
     struct ml_profile_text allocator; /* "glibc", ...; empty: the dump does not say */
     struct ml_profile_text unseen;    /* its memory known to be unrecorded; empty: none */

@@ -174,6 +174,7 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->coverage_private_bytes = head->coverage_private_bytes;
     process->coverage_mapped_bytes = head->coverage_mapped_bytes;
     process->coverage_files_bytes = head->coverage_files_bytes;
+    process->coverage_shared_bytes = head->coverage_shared_bytes;
     process->hooked_functions = head->hooked_functions;
     process->sampling_bytes = head->sampling_bytes;
     process->sampling_changes_count = head->sampling_ticks_count < head->sampling_intervals_count

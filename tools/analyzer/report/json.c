@@ -335,6 +335,7 @@ static void put_coverage(struct ml_json *json, const struct ml_profile_process *
     ml_json_number_member(json, "heap_bytes", process->coverage_heap_bytes);
     ml_json_number_member(json, "mapped_bytes", process->coverage_mapped_bytes);
     ml_json_number_member(json, "files_bytes", process->coverage_files_bytes);
+    ml_json_number_member(json, "shared_bytes", process->coverage_shared_bytes);
     ml_json_number_member(json, "hooked_functions", process->hooked_functions);
     if (process->coverage_was_read) {
         ml_json_number_member(json, "private_bytes", ml_profile_private_bytes(process));
