@@ -17,7 +17,7 @@
 
 #include "client/patch/entry_hooks.h"
 #include "client/recording/past.h"
-#include "client/recording/seccomp_probe.h"
+#include "client/startup/seccomp_probe.h"
 #include "client/recording/start.h"
 #include "client/startup/exec_preload.h"
 #include "client/startup/handshake.h"

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 #include "client/recording/lifecycle.h"
-#include "client/recording/seccomp_probe.h"
+#include "client/startup/seccomp_probe.h"
 #include "client/startup/exec_preload.h"
 #include "client/startup/libc.h"
 #include "client/state/visible.h"

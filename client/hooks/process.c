@@ -16,7 +16,7 @@
 #include "client/recording/mapping.h"
 #include "client/recording/past.h"
 #include "client/recording/record.h"
-#include "client/recording/seccomp_probe.h"
+#include "client/startup/seccomp_probe.h"
 #include "client/startup/libc.h"
 #include "client/state/visible.h"
 

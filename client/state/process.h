@@ -90,7 +90,7 @@ struct ml_gate_page {
 enum ml_start_state { ML_START_NOT = 0, ML_START_GOING_ON = 1, ML_START_OVER = 2 };
 
 /* Of `filters`: what the program's own sandbox does not let through;
- * client/recording/seccomp_probe.h. */
+ * client/startup/seccomp_probe.h. */
 enum {
     ML_FILTERS_NO_HOST = 1,    /* neither a forked child nor another program can come to the host */
     ML_FILTERS_NO_PID = 2,     /* getpid */

@@ -1,4 +1,4 @@
-#include "client/recording/seccomp_probe.h"
+#include "client/startup/seccomp_probe.h"
 
 #include <linux/audit.h>
 #include <asm-generic/ioctls.h>

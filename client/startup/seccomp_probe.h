@@ -5,8 +5,8 @@
  * One rule: a filter may kill for a call that the program itself never makes. So the filter is run
  * here for each call of the client. If recording needs a call that it does not let through, or that
  * the program would notice, recording ends, and that is counted. */
-#ifndef MEMLOG_CLIENT_RECORDING_SECCOMP_PROBE_H
-#define MEMLOG_CLIENT_RECORDING_SECCOMP_PROBE_H
+#ifndef MEMLOG_CLIENT_STARTUP_SECCOMP_PROBE_H
+#define MEMLOG_CLIENT_STARTUP_SECCOMP_PROBE_H
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
