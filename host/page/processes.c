@@ -208,19 +208,15 @@ static void set_memory_and_times(json_t *json, const struct ml_engine_process *p
 json_t *ml_page_process_row(
     const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
 ) {
-    static const char *const stack_modes[ML_STACK_MODE_COUNT] = {
-        [ML_STACK_NATIVE] = "native",
-        [ML_STACK_NATIVE_WITH_THREAD_NAMES] = "native-with-thread-names",
-        [ML_STACK_PSEUDO] = "pseudo",
-        [ML_STACK_MIXED] = "mixed",
-    };
     const uint32_t mode = process->stack_mode;
     json_t *json = row_of(process);
     ml_page_set_text(
         json, "reason", ml_recording_in_service(process->recording) ? "" : process->note
     );
     ml_page_set_number(json, "sampling_bytes", process->sampling_bytes);
-    ml_page_set_text(json, "stack_mode", mode < ML_STACK_MODE_COUNT ? stack_modes[mode] : "?");
+    ml_page_set_text(
+        json, "stack_mode", mode < ML_STACK_MODE_COUNT ? ml_stack_mode_names[mode] : "?"
+    );
     set_memory_and_times(json, process);
     ml_page_set_text(json, "note", process->note);
     (void
@@ -379,17 +375,19 @@ stack_mode_of(struct ml_http_request *request, const struct ml_engine *engine, u
     if (text == NULL || text[0] == '\0') {
         return true;
     }
-    if (strcmp(text, "native") == 0) {
-        *out_mode = ML_STACK_NATIVE;
-    } else if (strcmp(text, "native-with-thread-names") == 0) {
-        *out_mode = ML_STACK_NATIVE_WITH_THREAD_NAMES;
-    } else {
-        ml_page_answer_error(
-            request, 400, "stack_mode=%.40s: native or native-with-thread-names is wanted", text
-        );
-        return false;
+    for (uint32_t mode = 0; mode < ML_STACK_MODE_COUNT; mode++) {
+        if (strcmp(text, ml_stack_mode_names[mode]) == 0) {
+            *out_mode = mode;
+            return true;
+        }
     }
-    return true;
+    ml_page_answer_error(
+        request,
+        400,
+        "stack_mode=%.40s: native, native-with-thread-names, pseudo or mixed is wanted",
+        text
+    );
+    return false;
 }
 
 void ml_page_post_start(struct ml_page *page, struct ml_http_request *request) {

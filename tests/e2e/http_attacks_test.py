@@ -94,7 +94,8 @@ class Attacks(browsing.TreeCase):
         secret = page.ask("/api/v1/session", token=False, cookie=page.cookie, sec_fetch_site="same-origin").json()["page_token"]
         mine = {"token": False, "cookie": page.cookie, "origin": page.base, "sec_fetch_site": "same-origin"}
         self.assertEqual(page.ask(stop, "POST", x_memlog_page=secret, **mine).status, 200)
-        self.assertEqual(page.ask(f"/api/v1/processes/{pid}/start?token={page.token}", "POST", token=False).status, 200)
+        self.assertEqual(page.ask(f"/api/v1/processes/{pid}/start?stack_mode=mixed&token={page.token}", "POST", token=False).status, 200)
+        self.assertEqual(next(one for one in browsing.members(page) if one["pid"] == pid)["stack_mode"], "mixed")
         self.end(process)
 
     def test_a_head_that_can_be_read_in_two_ways_is_refused_and_ends_its_connection(self):
