@@ -50,6 +50,7 @@ struct tables {
     const uint32_t *gnu_hash;
     const uint32_t *old_hash;
     struct relocations linkage, data; /* of the procedure linkage, and of data */
+    bool wants_data; /* names are looked for among variables, else among functions */
 };
 
 /* glibc puts real addresses into dynamic sections, other loaders (and the vDSO) leave offsets. */
@@ -123,14 +124,18 @@ static struct tables tables_at(uint32_t index, uintptr_t base, const ElfW(Dyn) *
     return kept[index].tables;
 }
 
+static bool is_wanted_type(const struct tables *tables, unsigned type) {
+    return tables->wants_data ? type == STT_OBJECT
+                              : type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+}
+
 /* Whether symbol number `index` is a definition of that name to which an unversioned reference
  * binds. */
 static bool defines(const struct tables *tables, uint32_t index, const char *name) {
     const ElfW(Sym) *symbol = &tables->symbols[index];
-    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
     return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
            ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
-           (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+           is_wanted_type(tables, ELF64_ST_TYPE(symbol->st_info)) &&
            (tables->versions == NULL || (tables->versions[index] & VERSION_HIDDEN) == 0) &&
            strcmp(tables->strings + symbol->st_name, name) == 0;
 }
@@ -311,6 +316,13 @@ uintptr_t ml_symbol_function_in(uintptr_t base, const ElfW(Dyn) * dynamic, const
     return symbol != NULL && ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC
                ? base + symbol->st_value
                : 0;
+}
+
+uintptr_t ml_symbol_data_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name) {
+    struct tables tables = tables_of(base, dynamic);
+    tables.wants_data = true;
+    const uint32_t index = find_in(&tables, name, gnu_hash_of(name));
+    return index != 0 ? base + tables.symbols[index].st_value : 0;
 }
 
 static bool

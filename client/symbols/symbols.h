@@ -65,6 +65,9 @@ bool ml_symbol_is_ours(const ElfW(Dyn) * dynamic);
  * nobody is called: an indirect function is none. 0: none. Context: any; the object stays. */
 uintptr_t ml_symbol_function_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name);
 
+/* The same of a variable. One that the executable has a copy of is told as the library has it. */
+uintptr_t ml_symbol_data_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name);
+
 /* The definition in the object with that dynamic section, which lies `base` off where it was linked
  * for: as dlsym takes it, the default version alone. NULL: none. For tests beside the above. */
 void *ml_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name);
