@@ -12,15 +12,16 @@ static const struct ml_script_names known[] = {
      "Java",
      "java -XX:+PreserveFramePointer and jcmd PID Compiler.perfmap (Java 17 or later)",
      NULL},
+    {"python3.11", "Python", "memlog run --frames=python", NULL},
     {"python", "Python", "python -X perf (Python 3.12 or later)", "perf"},
     {"ruby", "Ruby", "ruby --yjit-perf (Ruby 3.3 or later)", "--yjit-perf"},
     {"beam", "Erlang", "erl +JPperf true (OTP 24 or later)", "+JPperf"},
     {"dotnet", "C#", "DOTNET_PerfMapEnabled=1", NULL},
 };
 
-/* "python3.11": it has no such switch. "python3" may be any. */
+/* "python3.10": nothing names its functions. "python3" may be any. */
 static bool is_old_python(const char *name) {
-    enum { FIRST_MINOR = 12 };
+    enum { FIRST_MINOR = 11 };
     static const char begin[] = "python3.";
     const size_t count = sizeof begin - 1;
 

@@ -25,7 +25,9 @@ START_TEST(a_python_that_cannot_has_no_hint) {
     ck_assert_str_eq(language_of("/usr/bin/python3.12"), "Python");
     ck_assert_str_eq(language_of("python3.14"), "Python");
     ck_assert_str_eq(language_of("python3"), "Python");
-    ck_assert_str_eq(language_of("python3.11"), "");
+    ck_assert_str_eq(language_of("python3.11"), "Python");
+    ck_assert_str_eq(ml_script_names_of("python3.11")->how, "memlog run --frames=python");
+    ck_assert_str_eq(language_of("python3.10"), "");
     ck_assert_str_eq(language_of("python3.9"), "");
     ck_assert_str_eq(language_of("python2.7"), "");
 }

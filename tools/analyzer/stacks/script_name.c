@@ -55,7 +55,7 @@ static bool take_number(struct ml_profile_text *text, uint32_t *out_number) {
     return true;
 }
 
-/* "py::NAME:FILE" */
+/* "py::NAME:FILE", "py::NAME:FILE:LINE" */
 static struct ml_script_parts python_parts(struct ml_profile_text name) {
     const struct ml_profile_text rest = without_first(name, strlen("py::"));
     const char *colon = memchr(rest.bytes, ':', rest.count_bytes);
@@ -65,6 +65,7 @@ static struct ml_script_parts python_parts(struct ml_profile_text name) {
         const size_t count = (size_t)(colon - rest.bytes);
         parts.function = (struct ml_profile_text){.bytes = rest.bytes, .count_bytes = count};
         parts.file = without_first(rest, count + 1);
+        (void)take_number(&parts.file, &parts.line);
     }
     return parts;
 }

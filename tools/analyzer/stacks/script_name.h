@@ -20,7 +20,7 @@ struct ml_script_parts {
     uint32_t line; /* 0: not known */
 };
 
-/* Of "work /a.js:3:7" (V8) and "py::work:/a.py" (Python). */
+/* Of "work /a.js:3:7" (V8), "py::work:/a.py" and "py::work:/a.py:3" (Python). */
 struct ml_script_parts ml_script_parts(struct ml_profile_text name);
 
 #endif

@@ -55,6 +55,9 @@ START_TEST(pythons_names_have_function_and_file) {
         taken_apart("py::Tree.<locals>.grow:/srv/a.py"), "Tree.<locals>.grow|/srv/a.py|0"
     );
     ck_assert_str_eq(taken_apart("py::<module>:<string>"), "<module>|<string>|0");
+    ck_assert_str_eq(taken_apart("py::work:/srv/a.py:12"), "work|/srv/a.py|12");
+    ck_assert_str_eq(taken_apart("py::work:<a 1:2>:3"), "work|<a 1:2>|3");
+    ck_assert_str_eq(taken_apart("py:::/a.py:3"), "py:::/a.py:3||0");
 }
 END_TEST
 
