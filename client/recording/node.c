@@ -1,9 +1,10 @@
 /* From a stack to its node: by the memo, by a walk, and in the modes that want them by the scopes
- * that the program has open. */
+ * that the program has open and by the functions that an interpreter runs. */
 #include "client/recording/check.h"
 #include "client/recording/notes.h"
 #include "client/recording/past.h"
 #include "client/recording/record.h"
+#include "client/recording/scripts.h"
 #include "client/stream/module_record.h"
 #include "client/stream/stack_table.h"
 
@@ -86,7 +87,7 @@ static uint32_t native_node(struct ml_lane *lane, const struct ml_unwind_entry *
     return way.node;
 }
 
-/* ---- scopes between the frames (ML_STACK_MIXED) */
+/* ---- scopes (ML_STACK_MIXED) and interpreters' functions (--frames) between the frames */
 
 /* Whether the function of that frame has opened the scope. A frame lies between the return address
  * of the call that it makes and its own. The outermost is nobody's: it begins the thread. On
@@ -113,18 +114,44 @@ static uint32_t places_of(
     return places;
 }
 
-/* Walk the stack, and look up its frames and scopes. Those that no frame has opened are the
- * innermost. */
+/* What stands between the frames. */
+struct between {
+    const struct ml_thread_notes *notes;
+    uint32_t shown; /* scopes */
+    struct ml_scripts *scripts;
+    uint32_t kept; /* frames that have their nodes still */
+};
+
+/* Find it, once the stack is walked. */
+static struct between find_between(struct ml_lane *lane, const struct ml_unwind_result *result) {
+    struct between between = {.kept = result->kept};
+    if ((lane->use & ML_LANE_MIXED) != 0) {
+        between.notes = ml_this_thread()->notes;
+        between.shown = ml_notes_shown(between.notes);
+        const uint32_t places =
+            between.shown != 0 ? places_of(&lane->unwind, result->count, between.notes) : 0;
+        between.kept = places == lane->notes_places ? between.kept : 0;
+        lane->notes_places = places;
+    }
+    if ((lane->use & ML_LANE_SCRIPTS) != 0) {
+        const uint32_t kept = ml_scripts_now(lane, result->count, &between.scripts);
+        between.kept = kept < between.kept ? kept : between.kept;
+    }
+    return between;
+}
+
+/* Walk the stack, and look up its frames and what stands between them. What no frame has opened or
+ * runs is innermost. */
 static uint32_t mixed_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     struct ml_unwind_thread *unwind = &lane->unwind;
-    const struct ml_thread_notes *notes = ml_this_thread()->notes;
     const struct ml_unwind_result result = walk(lane, entry);
-    const uint32_t shown = ml_notes_shown(notes);
-    const uint32_t places = shown != 0 ? places_of(unwind, result.count, notes) : 0;
-    const uint32_t kept = places == lane->notes_places ? result.kept : 0;
+    const struct between between = find_between(lane, &result);
+    const struct ml_thread_notes *notes = between.notes;
+    const uint32_t shown = between.shown;
+    const uint32_t kept = between.kept;
     struct way way = {.lane = lane, .node = lane->thread_node};
     uint32_t next = 0;
-    lane->notes_places = places;
+    uint32_t next_script = 0;
     for (uint32_t frame = 0; frame < result.count && !way.is_full; frame++) {
         if (frame < kept) {
             way.node = ml_unwind_node(unwind, frame);
@@ -136,11 +163,16 @@ static uint32_t mixed_node(struct ml_lane *lane, const struct ml_unwind_entry *e
                 way.node = ml_notes_node(lane, notes, next, way.node);
             }
         }
+        way.node = ml_scripts_behind(
+            lane, between.scripts, frame, frame + 1 >= kept, &next_script, way.node
+        );
     }
     for (; next < shown && !way.is_full; next++) {
         way.node = ml_notes_node(lane, notes, next, way.node);
     }
-    return way.node;
+    return ml_scripts_behind(
+        lane, between.scripts, ML_SCRIPTS_INNERMOST, !way.is_full, &next_script, way.node
+    );
 }
 
 /* Nodes that were found with other scopes open say nothing any more. */
@@ -172,8 +204,9 @@ ml_record_call(struct ml_lane *lane, const struct ml_unwind_entry *entry, const 
 }
 
 static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
-    return ml_unlikely((lane->use & ML_LANE_MIXED) != 0) ? mixed_node(lane, entry)
-                                                         : native_node(lane, entry);
+    return ml_unlikely((lane->use & (ML_LANE_MIXED | ML_LANE_SCRIPTS)) != 0)
+               ? mixed_node(lane, entry)
+               : native_node(lane, entry);
 }
 
 static uint32_t new_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
@@ -207,6 +240,18 @@ checked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     return node;
 }
 
+/* No memo knows which functions an interpreter runs, and none is asked. */
+static uint32_t scripts_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+    const uint32_t node = mixed_node(lane, entry);
+    if ((lane->use & ML_LANE_SECOND) == 0 && lane->header->produced % LOOKS_EACH == 0) {
+        ml_past_step(entry->pc);
+    }
+    if (ml_process.check_every != 0) {
+        ml_check_stack(lane, entry, true);
+    }
+    return node;
+}
+
 /* The stack of a lane with a use of its own; 0: walk it. */
 static uint32_t used_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     if ((lane->use & ML_LANE_PSEUDO) != 0) {
@@ -218,6 +263,9 @@ static uint32_t used_node(struct ml_lane *lane, const struct ml_unwind_entry *en
     if ((lane->use & ML_LANE_MIXED) != 0) {
         follow_scopes(lane);
     }
+    if ((lane->use & ML_LANE_SCRIPTS) != 0) {
+        return scripts_node(lane, entry);
+    }
     return 0;
 }
 
@@ -227,7 +275,7 @@ ml_record_node_slow(struct ml_lane *lane, struct ml_unwind_entry entry) {
     uint32_t node = 0;
     if (ml_unlikely(lane->use != 0)) {
         node = used_node(lane, &entry);
-        if ((lane->use & (ML_LANE_PSEUDO | ML_LANE_DECOY)) != 0) {
+        if ((lane->use & (ML_LANE_PSEUDO | ML_LANE_DECOY | ML_LANE_SCRIPTS)) != 0) {
             return node; /* nobody reads what is defined in a decoy */
         }
     }

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 
 #include "client/recording/notes.h"
+#include "client/recording/scripts.h"
 #include "client/stream/overrun.h"
 #include "client/stream/stack_table.h"
 
@@ -106,9 +107,10 @@ static void name_root(struct ml_lane *lane, uint32_t id) {
 
 /* What the lane's stacks are made of, in its present profile. */
 static void use_for_mode(struct ml_lane *lane, uint32_t mode) {
-    lane->use &= ~(uint32_t)(ML_LANE_PSEUDO | ML_LANE_MIXED);
+    lane->use &= ~(uint32_t)(ML_LANE_PSEUDO | ML_LANE_MIXED | ML_LANE_SCRIPTS);
     lane->use |= mode == ML_STACK_PSEUDO ? ML_LANE_PSEUDO : 0;
     lane->use |= mode == ML_STACK_MIXED ? ML_LANE_MIXED : 0;
+    lane->use |= mode != ML_STACK_PSEUDO && ml_scripts_wanted() ? ML_LANE_SCRIPTS : 0;
 }
 
 void ml_record_thread(struct ml_lane *lane) {

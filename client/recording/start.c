@@ -8,6 +8,7 @@
 #include "client/recording/lifecycle.h"
 #include "client/recording/mapping.h"
 #include "client/recording/record.h"
+#include "client/recording/scripts.h"
 #include "client/stream/arena.h"
 #include "client/stream/decoy.h"
 #include "client/stream/pipe.h"
@@ -175,6 +176,7 @@ bool ml_start_connected(int socket_fd) {
         return false;
     }
     ask_libc(thread);
+    ml_scripts_find();
     const struct ml_bytes title = ml_handshake_title();
     ml_process.title = title.data;
     ml_process.title_bytes = title.count_bytes;

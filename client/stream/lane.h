@@ -18,8 +18,12 @@ enum ml_lane_use {
     ML_LANE_SECOND = 1, /* events of signal handlers: no cached stack */
     ML_LANE_DECOY = 2,  /* nothing: client/stream/decoy.h */
     ML_LANE_PSEUDO = 4, /* stacks of scopes alone */
-    ML_LANE_MIXED = 8   /* stacks of frames and scopes */
+    ML_LANE_MIXED = 8,  /* stacks of frames and scopes */
+    ML_LANE_SCRIPTS =
+        16 /* stacks of frames and an interpreter's functions, with ML_LANE_MIXED too */
 };
+
+struct ml_scripts;
 
 /* A lane's part in the lease (ipc/wire/lease.h says why); all 0 but for `self` and `wait` when the
  * lane is first used. */
@@ -59,8 +63,9 @@ struct ml_lane {
     uint32_t next_free;   /* free stack: name */
     uint32_t profile;     /* that its records belong to */
     /* ML_LANE_MIXED: what the cached stack's nodes were found with. */
-    uint32_t notes_version; /* of the thread's notes */
-    uint32_t notes_places;  /* which frames had opened its scopes */
+    uint32_t notes_version;     /* of the thread's notes */
+    uint32_t notes_places;      /* which frames had opened its scopes */
+    struct ml_scripts *scripts; /* ML_LANE_SCRIPTS: the interpreter's functions; NULL: none yet */
     struct ml_unwind_thread unwind;
     struct ml_poisson_memo chances; /* for sampling */
 };

@@ -68,6 +68,7 @@ struct ml_options {
     uint64_t buffer_bytes;      /* staging of a thread; 0: the default */
     uint32_t staging_slots;     /* the same in slots of 4 KiB */
     uint32_t unwind_check;      /* 0: none */
+    enum ml_frames frames;      /* of interpreters, in stacks */
     bool leaves_executables;    /* allocators inside executables are not hooked */
     char allocators[ML_CONTROL_ALLOCATORS_BYTES]; /* further ones: NAME=PREFIX,... */
     uint64_t service_memory_bytes; /* bound of memlog-service's tables; 0: a part of the memory */

@@ -36,6 +36,7 @@ const char *const ml_stack_mode_names[] = {
 const char *const ml_sandbox_names[ML_SANDBOX_COUNT + 1] = {"auto", "strict", "none"};
 const char *const ml_whole_mode_names[ML_WHOLE_MODE_COUNT + 1] = {"run", "stop", "off"};
 const char *const ml_upload_names[] = {"plain", "none", "all", NULL};
+static const char *const frames_names[ML_FRAMES_COUNT + 1] = {"native", "python"};
 static const char *const overrun_names[] = {"block", "sample", NULL};
 
 bool ml_options_add_allocator(
@@ -249,6 +250,11 @@ static const struct ml_option options[] = {
      .help = "an executable's own allocator whose functions begin with PREFIX (pool_malloc, "
              "pool_free, ...) is recorded, too; those of jemalloc, tcmalloc, mimalloc, Chromium "
              "and Firefox are known. off: executables are left as they are. Repeatable"},
+    {.name = "--frames",
+     ML_WORD_TO(struct ml_options, frames),
+     .words = frames_names,
+     .help = "whose functions stand in stacks: native ones (default); or those that python 3.11 "
+             "runs, with their files and lines, between them:"},
     {.name = "--unwind-check",
      ML_COUNT_TO(struct ml_options, unwind_check),
      .least = 1,

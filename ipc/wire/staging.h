@@ -149,6 +149,9 @@ static inline bool ml_profile_strip(uint32_t profile, uint64_t chunk_number, uin
     return chunk_number - *out_number == ml_profile_first_chunk(profile);
 }
 
+/* Whose functions stand in stacks, between the native ones. */
+enum ml_frames { ML_FRAMES_NATIVE = 0, ML_FRAMES_PYTHON = 1, ML_FRAMES_COUNT };
+
 /* The host's settings for one process, in a page that the host writes and the process only
  * reads. */
 struct ml_control_page {
@@ -172,6 +175,7 @@ struct ml_control_page {
                              blocks need not be recorded */
     uint32_t hooks_entries; /* 1: an allocator inside the executable is hooked at its entries, at
                                the start */
+    uint32_t frames;        /* enum ml_frames, beside the native ones; of the whole run */
     char allocators[ML_CONTROL_ALLOCATORS_BYTES]; /* NAME=PREFIX,...: further ones, by the prefix of
                                                      their functions; ended by a 0 */
 };

@@ -20,6 +20,7 @@ struct ml_control_page ml_member_control_page(
         .stack_mode = has_own ? member->stack_mode : (uint32_t)options->stack_mode,
         .overrun = (uint32_t)options->overrun,
         .unwind_check = options->unwind_check,
+        .frames = (uint32_t)options->frames,
         .clock = (uint32_t)engine->clock,
         .fork_pipe_bytes = engine->fork_pipe_bytes,
         .profile = member->profile,
