@@ -21,6 +21,11 @@ class Install(harness.Case):
         self.assertEqual((run.returncode, run.stdout), (0, b"hello\n"), run.stderr)
         self.assertEqual(len(list((self.folder / "dumps").glob("*.exit.pftrace"))), 1)
 
+        share = prefix / "share"
+        for name in ("man/man1/memlog.1", "man/man1/memlog-run.1", "bash-completion/completions/memlog", "zsh/site-functions/_memlog",
+                     "fish/vendor_completions.d/memlog.fish"):
+            self.assertGreater((share / name).stat().st_size, 100, name)
+
     def test_a_relative_prefix_is_refused(self):
         answer = self.install(PREFIX="relative")
         self.assertNotEqual(answer.returncode, 0)

@@ -98,6 +98,7 @@ def main():
         for name, folder, mode in PAPERS:
             if (ROOT / name).exists():
                 put(ROOT / name, target / folder, mode)
+        put_tree(out / "share", target / "share", 0o644)
         put_tree(ROOT / "docs", target / "share/doc/memlog/docs", 0o644)
         put_tree(ROOT / "examples", target / "share/doc/memlog/examples", 0o644)
     except OSError as error:
