@@ -8,12 +8,11 @@
 #include "host/cli/commands.h"
 #include "host/cli/run.h"
 #include "host/cli/subcommand.h"
+#include "host/cli/version.h"
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
 #include "host/process/log.h"
 #include "host/process/paths.h"
-
-#define ML_VERSION "0.1.0"
 
 static int usage_error(const char *text) {
     ml_say_error("%s", text);
@@ -132,7 +131,7 @@ static int do_command(int argc, char **argv) {
     case ML_SUBCOMMAND_HELP:
         return do_help(argv + 1);
     case ML_SUBCOMMAND_VERSION:
-        (void)printf("memlog %s\n", ML_VERSION);
+        ml_version_say(stdout);
         return 0;
     case ML_SUBCOMMAND_HOST:
         return command->run(argv + 2);

@@ -78,7 +78,10 @@ class ExitCodes(unittest.TestCase):
             self.assertEqual(result.returncode, 0, arguments)
             self.assertIn("Example:", result.stdout)
             self.assertEqual(result.stderr, "")
-        self.assertRegex(memlog("--version").stdout, r"^memlog \d+\.\d+\.\d+\n$")
+        version = memlog("--version").stdout
+        self.assertRegex(version, r"^memlog \d+\.\d+\.\d+\nbuild id [0-9a-f]{16,}\n$")
+        notes = subprocess.run(["readelf", "-n", MEMLOG], capture_output=True, text=True, check=True).stdout
+        self.assertIn(version.split()[-1], notes)
 
 
 class Transparency(unittest.TestCase):

@@ -51,7 +51,7 @@ def put(source, folder, mode):
 
 
 def put_packages(folder, prefix):
-    version = re.search(r'#define ML_VERSION "(.+)"', (ROOT / "host" / "main.c").read_text())[1]
+    version = re.search(r'#define ML_VERSION "(.+)"', (ROOT / "host" / "cli" / "version.c").read_text())[1]
     folder.mkdir(parents=True, exist_ok=True)
     for name, description, lines in PACKAGES:
         draft = folder / f"{name}.pc.new"
