@@ -278,25 +278,29 @@ static enum ml_status process_collect(
     return done ? ML_OK : ML_ENV_MEMORY;
 }
 
-static enum ml_status tree_collect(struct ml_stacks *stacks) {
+bool ml_stacks_add_up(
+    const struct ml_stacks *stacks,
+    const struct ml_stack_list *processes,
+    struct ml_stack_list *out_tree
+) {
     const struct ml_profile *profile = stacks->profile;
     size_t count = 0;
 
     for (size_t i = 0; i < stacks->processes_count; i++) {
-        count += stacks->processes[i].count;
+        count += processes[i].count;
     }
-    if (!ml_stack_list_reserve(&stacks->tree, count)) {
-        return ML_ENV_MEMORY;
+    if (!ml_stack_list_reserve(out_tree, count)) {
+        return false;
     }
     for (size_t i = 0; i < stacks->processes_count; i++) {
-        const struct ml_stack_list *list = &stacks->processes[i];
+        const struct ml_stack_list *list = &processes[i];
         const bool is_shown = ml_profile_is_shown(profile, &profile->processes[i]);
         for (size_t s = 0; s < list->count; s++) {
-            stacks->tree.stacks[stacks->tree.count++] = ml_stack_in_tree(list->stacks[s], is_shown);
+            out_tree->stacks[out_tree->count++] = ml_stack_in_tree(list->stacks[s], is_shown);
         }
     }
-    ml_stack_list_finish(&stacks->tree);
-    return ML_OK;
+    ml_stack_list_finish(out_tree);
+    return true;
 }
 
 enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile *profile) {
@@ -320,7 +324,7 @@ enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile 
             return status;
         }
     }
-    return tree_collect(stacks);
+    return ml_stacks_add_up(stacks, stacks->processes, &stacks->tree) ? ML_OK : ML_ENV_MEMORY;
 }
 
 void ml_stacks_fini(struct ml_stacks *stacks) {
@@ -370,6 +374,7 @@ const char *ml_place_name(const struct ml_place *place, char buffer[ML_PLACE_NAM
     case ML_FRAME_SCOPE:
     case ML_FRAME_SCRIPT:
     case ML_PLACE_FUNCTION:
+    case ML_PLACE_GROUP:
         return place->name.count_bytes > 0 ? place->name.bytes : "[unnamed]";
     case ML_FRAME_CUT:
         return "[frames left out]";

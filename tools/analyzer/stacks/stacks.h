@@ -18,8 +18,9 @@
 
 /* Kinds of places beside those of ipc/wire/event.h. */
 enum {
-    ML_PLACE_OTHER = 256,   /* stacks that pruning folded */
-    ML_PLACE_FUNCTION = 257 /* the name that pruning left of a function's places */
+    ML_PLACE_OTHER = 256,    /* stacks that pruning folded */
+    ML_PLACE_FUNCTION = 257, /* the name that pruning left of a function's places */
+    ML_PLACE_GROUP = 258     /* a type or heap, tools/analyzer/stacks/regroup.h */
 };
 
 /* An ELF file with code. */
@@ -43,7 +44,7 @@ struct ml_place {
     uint32_t file;               /* ML_STACKS_NONE: none */
     uint64_t offset;             /* ELF address in the file; without a file the address itself */
     uint32_t process;            /* without a file: 1 + the index of the address's process */
-    struct ml_profile_text name; /* of THREAD, SCOPE, SCRIPT, FUNCTION */
+    struct ml_profile_text name; /* of THREAD, SCOPE, SCRIPT, FUNCTION, GROUP */
     size_t first_symbol, symbols_count; /* innermost first; 0: not known */
     bool is_brought;                    /* the dump itself has its names */
 };
@@ -91,6 +92,14 @@ uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t plac
  * details, as many as there are processes. */
 struct ml_stack_list *ml_stacks_list(struct ml_stacks *stacks, size_t number);
 size_t ml_stacks_lists(const struct ml_stacks *stacks);
+
+/* Finish the tree's list of lists of processes, as many as the stacks have: each with its share of
+ * the tree's peak, and its live blocks if they are shown. False: no memory. */
+bool ml_stacks_add_up(
+    const struct ml_stacks *stacks,
+    const struct ml_stack_list *processes,
+    struct ml_stack_list *out_tree
+);
 
 /* Order numbers of places by file, then offset. */
 void ml_stacks_sort_places(const struct ml_stacks *stacks, uint32_t *places, size_t count);
