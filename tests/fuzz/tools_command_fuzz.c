@@ -123,6 +123,8 @@ static const char *const dumps[] = {"", "--dump=1", "--dump=2", NULL};
 static const char *const focuses[] = {"", "--focus=a", "--ignore=[a-m]", "--hide=o", NULL};
 static const char *const orders[] = {
     "", "--sort=total", "--sort=temporary", "--sort=cumulative", "--plumbing", NULL};
+static const char *const groupings[] = {
+    "", "--by=type", "--by=heap,type", "--by=backtrace,heap", "--by=scope", NULL};
 static const char *const roles[] = {"", "--role=browser", "--role=other", NULL};
 static const char *const spans[] = {
     "", "--from=+1", "--to=-1", "--from=00:00", "--from=@1", "--points=3", "--no-stacks", NULL};
@@ -158,15 +160,21 @@ static const struct line {
     {&ml_command_diff, {NULL}, {metrics, limits, pids, focuses}, FILE_BOTH},
     {&ml_command_diff, {"--json"}, {metrics, limits, pids}, FILE_BOTH},
     {&ml_command_diff, {"--leaks"}, {metrics, limits, pids}, FILE_BOTH},
-    {&ml_command_diff, {"--html", "-o", "/dev/null"}, {metrics, pids}, FILE_BOTH},
+    {&ml_command_diff, {"--html", "-o", "/dev/null"}, {metrics, pids, groupings}, FILE_BOTH},
     {&ml_command_diff, {"--pprof", "-o", "/dev/null"}, {metrics, pids}, FILE_BOTH},
-    {&ml_command_flamegraph, {"-o", "/dev/null"}, {metrics, pids, prunes, focuses}, FILE_FIRST},
+    {&ml_command_flamegraph,
+     {"-o", "/dev/null"},
+     {metrics, pids, prunes, focuses, groupings},
+     FILE_FIRST},
     {&ml_command_convert, {"--to=perfetto", "-o", "/dev/null"}, {NULL}, FILE_FIRST},
     {&ml_command_convert, {"--to=pprof", "-o", "/dev/null"}, {metrics, pids, prunes}, FILE_FIRST},
     {&ml_command_convert, {"--to=pprof", "-o", "/dev/null"}, {metrics, pids}, FILE_BEFORE},
     {&ml_command_convert, {"--to=heap"}, {pids, prunes, dumps}, FILE_FIRST},
     {&ml_command_convert, {"--to=chrome", "-o", "/dev/null"}, {pids, prunes, dumps}, FILE_FIRST},
-    {&ml_command_convert, {"--to=collapsed"}, {metrics, pids, prunes, dumps}, FILE_FIRST},
+    {&ml_command_convert,
+     {"--to=collapsed"},
+     {metrics, pids, prunes, dumps, groupings},
+     FILE_FIRST},
     {&ml_command_convert, {"--to=sqlite", "-o", "/dev/null"}, {pids, prunes, dumps}, FILE_FIRST},
     {&ml_command_convert, {"--to=json"}, {pids, prunes, dumps}, FILE_FIRST},
     {&ml_command_convert, {"--to=html"}, {metrics, pids, prunes, dumps}, FILE_FIRST},
@@ -178,7 +186,7 @@ static const struct line {
     {&ml_command_timeline, {"--html"}, {limits, pids, spans, dumps}, FILE_FIRST},
     {&ml_command_page_data, {NULL}, {pids, roles, metrics}, FILE_FIRST},
     {&ml_command_page_data, {"--processes"}, {pids, roles}, FILE_FIRST},
-    {&ml_command_page_data, {NULL}, {pids, roles, metrics}, FILE_BEFORE},
+    {&ml_command_page_data, {NULL}, {pids, roles, metrics, groupings}, FILE_BEFORE},
     {&ml_command_upload, {"--dry-run"}, {names, sizes}, FILE_FIRST},
     {&ml_command_upload, {"--dry-run", "--form=trace"}, {names, sizes}, FILE_FIRST},
     {&ml_command_upload, {"--dry-run", "--form=pprof"}, {names, sizes}, FILE_FIRST},

@@ -264,6 +264,9 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     if (status == ML_OK && ml_frame_filter_is_any(&load->filter)) {
         status = ml_stacks_filter_frames(&loaded->stacks, &load->filter);
     }
+    if (status == ML_OK) {
+        status = ml_stacks_regroup(&loaded->stacks, load->grouping);
+    }
     return status;
 }
 

@@ -11,6 +11,7 @@
 #include "tools/analyzer/report/report.h"
 #include "tools/analyzer/stacks/frame_filter.h"
 #include "tools/analyzer/stacks/metric.h"
+#include "tools/analyzer/stacks/regroup.h"
 #include "tools/analyzer/stacks/stacks.h"
 
 enum {
@@ -77,6 +78,14 @@ extern const struct ml_command ml_command_upload;
         .help = "as of the dump (ended processes: each as it was when it was largest), or of the " \
                 "peak, when all together had most private memory (default: dump, and peak where "  \
                 "nothing runs any more)"                                                           \
+    }
+#define ML_ROW_BY(type, member)                                                                    \
+    {                                                                                              \
+        .name = "--by", ML_WORD_TO(type, member), .least = ML_GROUP_TYPE, .value = "ORDER",        \
+        .words = ml_grouping_words,                                                                \
+        .help =                                                                                    \
+            "what stands outside of the functions, or behind them inside: types, heaps (those "    \
+            "of memlog.h beside malloc's) or scopes:"                                              \
     }
 #define ML_ROW_PRUNE(type, member)                                                                 \
     {                                                                                              \
@@ -185,6 +194,7 @@ struct ml_load {
     bool may_lack;                 /* an earlier dump: the pid or role may not be in it yet */
     uint64_t prune_bytes;          /* tools/analyzer/stacks/prune.h; 0: nothing is left out */
     struct ml_frame_filter filter; /* tools/analyzer/stacks/frame_filter.h; good ones */
+    enum ml_grouping grouping;     /* tools/analyzer/stacks/regroup.h */
     uint32_t dump;                 /* which of the file's, from 1; 0: the last */
     const char *alternative_dirs;  /* tools/analyzer/symbols/search.h; NULL: none */
     const char *breakpad_dirs;     /* likewise */

@@ -44,6 +44,7 @@ static const struct ml_option options[] = {
         "which bytes (chrome, collapsed; html and pprof show it first; the others hold more than "
         "one); default live; of pages: resident, waste or alone"
     ),
+    ML_ROW_BY(struct request, load.grouping),
     {.name = "--before",
      ML_PATH_TO(struct request, before),
      .value = "DUMP",
@@ -137,6 +138,7 @@ write_perfetto(const struct request *request, const struct ml_loaded *loaded, FI
 struct form {
     enum ml_status (*write)(const struct request *, const struct ml_loaded *, FILE *);
     bool has_metric; /* shows one at a time */
+    bool has_order;  /* shows frames alone */
     bool is_binary;  /* not for a terminal */
     bool lists_all;  /* also of processes without a profile */
     enum ml_load_processes processes;
@@ -147,10 +149,11 @@ static const struct form forms[] = {
     [TO_PPROF] = {.write = write_pprof, .has_metric = true, .is_binary = true},
     [TO_HEAP] = {.write = write_heap},
     [TO_CHROME] = {.write = write_chrome, .has_metric = true, .is_binary = true},
-    [TO_COLLAPSED] = {.write = write_collapsed, .has_metric = true},
+    [TO_COLLAPSED] = {.write = write_collapsed, .has_metric = true, .has_order = true},
     [TO_SQLITE] = {.write = write_sqlite, .is_binary = true, .lists_all = true},
     [TO_JSON] = {.write = write_json, .lists_all = true, .processes = ML_LOAD_OWN},
-    [TO_HTML] = {.write = write_html, .has_metric = true, .processes = ML_LOAD_OWN},
+    [TO_HTML] =
+        {.write = write_html, .has_metric = true, .has_order = true, .processes = ML_LOAD_OWN},
 };
 
 /* Check what was asked for. ML_EXIT_OK, or the exit code after an error message. */
@@ -169,6 +172,13 @@ static int check(const struct ml_command *command, struct request *request, uint
             command,
             "--metric goes with --to=pprof, chrome, collapsed and html only; the other forms hold "
             "more than one"
+        );
+    }
+    if (load->grouping != ML_GROUP_NONE && !form->has_order) {
+        return ml_command_fail(
+            command,
+            "--by goes with --to=collapsed and html only; the other forms name heap and "
+            "type of each stack"
         );
     }
     if (request->to == TO_PPROF && request->metric == ML_METRIC_ALONE) {

@@ -18,6 +18,7 @@ struct request {
     const char *files[ML_DIFF_SIDES];
     const char *heap;
     struct ml_frame_filter filter;
+    enum ml_grouping grouping;
 };
 
 static const struct ml_option options[] = {
@@ -40,6 +41,7 @@ static const struct ml_option options[] = {
     ML_ROW_LIMIT(struct request, limit, "at most N stacks of each list (text: 5, JSON: all)"),
     ML_ROW_HEAP(struct request, heap),
     ML_ROWS_FRAME_FILTER(struct request, filter),
+    ML_ROW_BY(struct request, grouping),
     ML_ROW_ENDED(struct request, ended),
 };
 
@@ -107,6 +109,7 @@ static int load_sides(
           .heap = request->heap,
           .may_lack_heap = side == 0,
           .filter = request->filter,
+          .grouping = request->grouping,
           .ended = request->ended,
           .processes = request->form == FORM_PPROF ? ML_LOAD_AS_TREE : ML_LOAD_OWN};
         out_reports[side] = (struct ml_report){
@@ -130,6 +133,9 @@ static int run(const struct ml_command *command, char *const *words) {
     }
     if (request.form >= FORM_HTML && !request.output && isatty(STDOUT_FILENO)) {
         return ml_command_fail(command, "this is not for a terminal: say -o FILE");
+    }
+    if (request.grouping != ML_GROUP_NONE && request.form != FORM_HTML) {
+        return ml_command_fail(command, "--by goes with --html only");
     }
     exit_code = load_sides(command, &request, loaded, sides);
     for (int side = 0; exit_code == ML_EXIT_OK && side < ML_DIFF_SIDES; side++) {

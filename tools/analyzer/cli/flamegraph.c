@@ -15,6 +15,7 @@ static const struct ml_option options[] = {
     ML_ROW_METRIC(struct request, metric, "what is shown first (default: live)"),
     ML_ROW_PID(struct request, load.pid, "this process only"),
     ML_ROW_HEAP(struct request, load.heap),
+    ML_ROW_BY(struct request, load.grouping),
     ML_ROW_PRUNE(struct request, load.prune_bytes),
     ML_ROWS_FRAME_FILTER(struct request, load.filter),
     ML_ROW_DUMP(struct request, load.dump),

@@ -34,6 +34,7 @@ static const struct ml_option options[] = {
      ML_TEXT_TO(struct request, load.role),
      .value = "ROLE",
      .help = "processes of this role only"},
+    ML_ROW_BY(struct request, load.grouping),
     {.name = "--before",
      ML_PATH_TO(struct request, before),
      .value = "DUMP",

@@ -98,7 +98,7 @@ void ml_profile_forget_hidden(struct ml_profile *profile) {
             continue;
         }
         ml_profile_totals_forget_live(&process->totals);
-        for (size_t c = 0; c < process->cells_count; c++) {
+        for (size_t c = 0; c < process->cells_count + process->apart_count; c++) {
             ml_profile_totals_forget_live(&process->cells[c].own);
         }
     }

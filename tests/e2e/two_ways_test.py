@@ -1,0 +1,169 @@
+"""Frames by type, heap and scope, outside of the functions or inside of them (--by=ORDER): without the frames that an order adds, flame graphs
+and collapsed stacks are the plain ones, to the byte."""
+import collections
+import json
+import os
+import re
+import unittest
+
+import harness
+
+FIGURES = [f"{what}_{unit}" for what in ("live", "peak", "total") for unit in ("bytes", "blocks")]
+METRICS = ("live", "peak", "total")
+QUIET = ("-q", "--no-page")
+
+
+def less(sums, drop):
+    """The sums of the stacks without the frames that `drop` takes away."""
+    found = collections.Counter()
+    for stack, figure in sums.items():
+        found[tuple(drop(list(stack)))] += figure
+    return found
+
+
+class Case(harness.Case):
+    def say(self, *words, code=0):
+        answer = harness.run_words([str(harness.MEMLOG), *map(str, words)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, code, answer.stderr)
+        return (answer.stdout if code == 0 else answer.stderr).decode()
+
+    def collapsed(self, dump, *options):
+        """{(process, outermost, ..., innermost): bytes}"""
+        sums = collections.Counter()
+        for line in self.say("convert", "--to=collapsed", *options, dump).splitlines():
+            stack, _, count = line.rpartition(" ")
+            self.assertNotIn(stack, sums)
+            sums[tuple(stack.split(";"))] = int(count)
+        return sums
+
+    def drawn(self, dump, *options):
+        """{view: {(outermost, ..., innermost): [figures]}} of the page; what is thin is in <other>."""
+        page = self.say("flamegraph", *options, "-o", "/dev/stdout", dump)
+        data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+        paths = [()]
+        for at in range(0, len(data["frames"]), 3):
+            caller, name, _ = data["frames"][at:at + 3]
+            paths.append(paths[caller] + (data["names"][name],))
+        return {view["title"]: {paths[view["values"][at]]: view["values"][at + 1:at + 7] for at in range(0, len(view["values"]), 7)}
+                for view in data["views"]}
+
+    def dump_of(self, *program, options=QUIET):
+        run = self.memlog(*program, options=options)
+        self.assertEqual(run.code, 0, run.err)
+        (dump,) = run.dumps()
+        return dump
+
+
+class Heaps(Case):
+    def setUp(self):
+        super().setUp()
+        self.dump = self.dump_of(harness.PROGRAMS / "oracle" / "heaps", "2000", "21")
+        self.report_ = json.loads(self.say("report", "--json", self.dump))
+
+    def test_types_are_frames_outside_or_inside(self):
+        for metric in METRICS:
+            for options in ((f"--metric={metric}", "--heap=handles"), (f"--metric={metric}",)):
+                plain = self.collapsed(self.dump, *options)
+                outside = self.collapsed(self.dump, *options, "--by=type")
+                self.assertEqual(less(outside, lambda stack: stack[:1] + stack[2:]), less(plain, self.no_stack))
+                inside = self.collapsed(self.dump, *options, "--by=backtrace,type")
+                self.assertEqual(less(inside, lambda stack: stack[:-1]), plain)
+                self.assertEqual(less(outside, lambda stack: stack[:2]), less(inside, lambda stack: [stack[0], stack[-1]]))
+        types = less(self.collapsed(self.dump, "--heap=handles", "--by=type", "--metric=total"), lambda stack: stack[:2])
+        truth = collections.Counter()
+        for process in self.report_["processes"]:
+            for stack in process["stacks"]:
+                if stack["heap"] == "handles":
+                    truth[f"{process['name']} ({process['pid']})", stack["type"] or "[no type]"] += stack["total_bytes"]
+        self.assertEqual(types, truth)
+        self.assertEqual({name for _, name in types}, {"[no type]", "Node", "std::vector<Edge>"})
+
+    def no_stack(self, stack):
+        """What is outside of nothing has nothing in it."""
+        return stack[:-1] if stack[-1] == "[no stack]" else stack
+
+    def test_heaps_are_frames_outside_or_inside(self):
+        pids = [process["pid"] for process in self.report_["processes"]]
+        for metric in METRICS:
+            for narrow in ([], [f"--pid={pids[0]}"], ["--ended=no"], ["--prune=2K"]):
+                options = [f"--metric={metric}", *narrow]
+                plain = {heap: self.collapsed(self.dump, *options, f"--heap={heap}") for heap in ("malloc", "pool", "handles")}
+                outside = self.collapsed(self.dump, *options, "--by=heap")
+                inside = self.collapsed(self.dump, *options, "--by=backtrace,heap")
+                self.assertEqual(less(outside, lambda stack: stack[:2]), less(inside, lambda stack: [stack[0], stack[-1]]))
+                for heap, sums in plain.items():
+                    own = {stack: figure for stack, figure in outside.items() if stack[1] == heap}
+                    behind = {stack: figure for stack, figure in inside.items() if stack[-1] == heap}
+                    if narrow == ["--prune=2K"]: # what is folded of one heap is not what is folded of all
+                        self.assertEqual(sum(own.values()), sum(sums.values()), (options, heap))
+                        continue
+                    self.assertEqual(less(own, lambda stack: stack[:1] + stack[2:]), less(sums, self.no_stack), (options, heap))
+                    self.assertEqual(less(behind, lambda stack: stack[:-1]), sums, (options, heap))
+                by_both = self.collapsed(self.dump, *options, "--by=heap,type")
+                self.assertEqual(less(by_both, lambda stack: stack[:2] + stack[3:]), outside)
+
+    def test_flame_graphs_hold_the_same_sums(self):
+        def sums_of(view, at):
+            found = collections.defaultdict(lambda: [0] * len(FIGURES))
+            for path, figures in view.items():
+                key = path[at] if path else ""
+                found[key] = [a + b for a, b in zip(found[key], figures)]
+            return dict(found)
+
+        plain = {heap: self.drawn(self.dump, f"--heap={heap}") for heap in ("malloc", "pool", "handles")}
+        whole = {heap: {title: [sum(column) for column in zip(*view.values())] for title, view in views.items()} for heap, views in plain.items()}
+        outside, inside = self.drawn(self.dump, "--by=heap"), self.drawn(self.dump, "--by=heap,type")
+        self.assertEqual(len(outside), 1 + len(self.report_["processes"]))
+        for title, view in outside.items():
+            self.assertEqual(sums_of(view, 0), {heap: whole[heap][title] for heap in whole}, title)
+            self.assertEqual(sums_of(inside[title], 0), {heap: whole[heap][title] for heap in whole}, title)
+        for order, at in (("type", 0), ("backtrace,type", -1)):
+            for title, view in self.drawn(self.dump, "--heap=pool", f"--by={order}").items():
+                sums = sums_of(view, at)
+                self.assertEqual(set(sums) - {"<other>"}, {"[no type]", "Node", "std::vector<Edge>"}, (order, title))
+                self.assertEqual([sum(column) for column in zip(*sums.values())], whole["pool"][title], (order, title))
+
+    def test_a_flame_graph_of_a_change_has_them_too(self):
+        other = self.dump_of(harness.PROGRAMS / "oracle" / "heaps", "500", "21")
+        self.say("diff", "--html", "--by=heap", "-o", "diff.html", self.dump, other)
+        data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', (self.folder / "diff.html").read_text(), re.S)[1])
+        for side, dump in (("before", self.dump), ("values", other)):
+            whole = [sum(heap["total_bytes"] for process in json.loads(self.say("report", "--json", dump))["processes"] for heap in process["heaps"])]
+            self.assertEqual([sum(data["views"][0][side][5::7])], whole)
+        self.assertIn("--by goes with --html only", self.say("diff", "--by=heap", self.dump, other, code=2))
+
+    def test_what_is_not_an_order_is_refused(self):
+        for words in (("flamegraph",), ("convert", "--to=collapsed"), ("convert", "--to=html")):
+            for order in ("backtrace", "type,backtrace", "heap,scope", "", "function"):
+                said = self.say(*words, f"--by={order}", self.dump, code=2)
+                self.assertIn("type, heap, scope, heap,type, backtrace,type, backtrace,heap or backtrace,scope", said)
+        for form in ("pprof", "chrome", "sqlite", "json", "heap", "perfetto"):
+            self.assertIn("--by goes with --to=collapsed and html only", self.say("convert", f"--to={form}", "--by=type", self.dump, code=2))
+
+
+class Scopes(Case):
+    def test_scopes_are_frames_outside_or_inside(self):
+        """A scope may be called as a function is: the report tells them from each other."""
+        dump = self.dump_of(harness.PROGRAMS / "oracle" / "scopes", "300", "5", options=(*QUIET, "--memlog-stack-mode=mixed"))
+        expected = {metric: (collections.Counter(), collections.Counter(), collections.Counter()) for metric in ("live", "total")}
+        for process in json.loads(self.say("report", "--json", dump))["processes"]:
+            for stack in process["stacks"]:
+                frames = [(frame["function"] or f"{os.path.basename(frame['module'])}+{frame['offset']}", frame.get("kind") == "scope")
+                          for frame in reversed(stack["frames"])]
+                frames = [(stack["thread"], False)] * bool(stack["thread"]) + frames
+                root = [f"{process['name']} ({process['pid']})"]
+                scopes = [name for name, is_scope in frames if is_scope] or ["[no scope]"]
+                rest = [name for name, is_scope in frames if not is_scope]
+                for metric, (plain, outside, inside) in expected.items():
+                    figure = stack[f"{metric}_bytes"]
+                    plain[tuple(root + ([name for name, _ in frames] or ["[no stack]"]))] += figure
+                    outside[tuple(root + scopes + rest)] += figure
+                    inside[tuple(root + (rest or ["[no stack]"]) + scopes)] += figure
+        for metric, sums in expected.items():
+            for order, truth in zip(([], ["--by=scope"], ["--by=backtrace,scope"]), sums):
+                self.assertEqual(self.collapsed(dump, f"--metric={metric}", *order), +truth, (metric, order))
+        self.assertGreater(len({stack[1] for stack in expected["total"][1]}), 2)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
