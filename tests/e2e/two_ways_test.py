@@ -132,6 +132,48 @@ class Heaps(Case):
             self.assertEqual([sum(data["views"][0][side][5::7])], whole)
         self.assertIn("--by goes with --html only", self.say("diff", "--by=heap", self.dump, other, code=2))
 
+    def told(self, *words):
+        return json.loads(self.say("report", "--json", *words, self.dump))
+
+    def figures_of(self, one):
+        return [one[figure] for figure in (*FIGURES, "temporary_blocks")]
+
+    def assert_sum(self, one, parts):
+        self.assertEqual([sum(column) for column in zip(*map(self.figures_of, parts))], self.figures_of(one))
+
+    def test_json_has_types_below_stacks_and_stacks_below_types(self):
+        whole = self.told("--heap=handles")
+        ways = [{}, {}]
+        for stack in whole["tree"]["stacks"]:
+            self.assert_sum(stack, stack["types"])
+            for one in stack["types"]:
+                ways[0][stack["thread"], json.dumps(stack["frames"]), one["type"]] = self.figures_of(one)
+        for row in self.told("--heap=handles", "--by=type")["rows"]:
+            self.assert_sum(row, row["stacks"])
+            for stack in row["stacks"]:
+                ways[1][stack["thread"], json.dumps(stack["frames"]), row["name"]] = self.figures_of(stack)
+        self.assertEqual(*ways)
+        self.assertEqual({way[2] for way in ways[0]}, {"[no type]", "Node", "std::vector<Edge>"})
+        self.assertEqual([len(row["stacks"]) for row in self.told("--heap=handles", "--by=type", "--limit=1")["rows"]], [1])
+        self.assertEqual(json.loads(self.say("convert", "--to=json", "--heap=handles", self.dump)), whole)
+        self.assertNotIn("stacks", self.told("--by=size")["rows"][0])
+
+    def test_json_has_stacks_below_heaps(self):
+        rows = {row["name"]: row for row in self.told("--by=heap")["rows"]}
+        self.assertEqual(set(rows), {"malloc", "pool", "handles"})
+        for name, row in rows.items():
+            self.assert_sum(row, row["stacks"])
+            own = [stack for process in self.report_["processes"] for stack in process["stacks"] if stack["heap"] == name]
+            self.assert_sum(row, own)
+            self.assertEqual({json.dumps(stack["frames"]) for stack in row["stacks"]}, {json.dumps(stack["frames"]) for stack in own})
+
+    def test_a_dump_without_types_has_none_below_its_stacks(self):
+        self.dump = self.dump_of("/usr/bin/python3", "-c", "x = list(range(9999))")
+        self.assertNotIn("types", self.told()["tree"]["stacks"][0])
+        (row,) = self.told("--by=type")["rows"]
+        self.assertEqual(row["name"], "[no type]")
+        self.assert_sum(row, row["stacks"])
+
     def test_what_is_not_an_order_is_refused(self):
         for words in (("flamegraph",), ("convert", "--to=collapsed"), ("convert", "--to=html")):
             for order in ("backtrace", "type,backtrace", "heap,scope", "", "function"):

@@ -267,6 +267,9 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     if (status == ML_OK) {
         status = ml_stacks_regroup(&loaded->stacks, load->grouping);
     }
+    if (status == ML_OK) {
+        status = ml_groups_init(&loaded->groups, &loaded->stacks, load->groups);
+    }
     return status;
 }
 
@@ -524,6 +527,7 @@ bool ml_command_knows(
 }
 
 void ml_loaded_fini(struct ml_loaded *loaded) {
+    ml_groups_fini(&loaded->groups);
     ml_stacks_fini(&loaded->stacks);
     ml_symbolizer_free(loaded->symbolizer);
     ml_profile_fini(&loaded->profile);

@@ -163,6 +163,7 @@ int ml_command_fail(const struct ml_command *command, const char *error);
 struct ml_loaded {
     struct ml_profile profile;
     struct ml_stacks stacks;
+    struct ml_groups groups; /* as ml_load.groups */
     struct ml_symbolizer *symbolizer;
     bool is_stream;  /* from a pipe: it cannot be read again */
     bool is_lacking; /* with ml_load.may_lack: the request is not in the dump, which was not
@@ -196,6 +197,7 @@ struct ml_load {
     struct ml_frame_filter filter; /* tools/analyzer/stacks/frame_filter.h; good ones */
     enum ml_grouping grouping;     /* tools/analyzer/stacks/regroup.h */
     uint32_t dump;                 /* which of the file's, from 1; 0: the last */
+    enum ml_groups_of groups;      /* tools/analyzer/report/breakdown.h */
     const char *alternative_dirs;  /* tools/analyzer/symbols/search.h; NULL: none */
     const char *breakpad_dirs;     /* likewise */
     enum ml_ended ended;           /* whether what processes left counts as live */

@@ -116,7 +116,10 @@ write_sqlite(const struct request *request, const struct ml_loaded *loaded, FILE
 static enum ml_status
 write_json(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
     const struct ml_report report = {
-        .profile = &loaded->profile, .stacks = &loaded->stacks, .file_path = request->load.path};
+        .profile = &loaded->profile,
+        .stacks = &loaded->stacks,
+        .groups = &loaded->groups,
+        .file_path = request->load.path};
 
     ml_report_json(&report, out);
     return ML_OK;
@@ -204,6 +207,7 @@ static int check(const struct ml_command *command, struct request *request, uint
     }
     request->load.processes = form->processes;
     request->load.takes_unrecorded = form->lists_all;
+    request->load.groups = request->to == TO_JSON ? ML_GROUPS_OF_STACKS : ML_GROUPS_NONE;
     request->load.output_path = request->output;
     return ML_EXIT_OK;
 }

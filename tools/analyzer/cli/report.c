@@ -104,6 +104,21 @@ static int understand(const struct ml_command *command, struct request *request,
     return ML_EXIT_OK;
 }
 
+/* What stands below stacks, or below the rows. */
+static enum ml_groups_of groups_of(const struct request *request) {
+    const struct ml_report *report = &request->report;
+
+    if (request->form != FORM_JSON) {
+        return ML_GROUPS_NONE;
+    }
+    if (report->list != ML_LIST_ROWS) {
+        return ML_GROUPS_OF_STACKS;
+    }
+    return report->by == ML_BY_TYPE   ? ML_GROUPS_OF_TYPES
+           : report->by == ML_BY_HEAP ? ML_GROUPS_OF_HEAPS
+                                      : ML_GROUPS_NONE;
+}
+
 static void say(enum form form, const struct ml_report *report) {
     const struct ml_report_style style = ml_command_style();
 
@@ -131,6 +146,7 @@ tell(const struct ml_command *command, struct request *request, const struct ml_
 
     report->profile = &loaded->profile;
     report->stacks = &loaded->stacks;
+    report->groups = &loaded->groups;
     report->breakdown = &breakdown;
     if (report->list == ML_LIST_ROWS) {
         status = ml_breakdown_init(
@@ -162,6 +178,7 @@ static int run(const struct ml_command *command, char *const *words) {
     if (exit_code != ML_EXIT_OK) {
         return exit_code;
     }
+    request.load.groups = groups_of(&request);
     exit_code = ml_command_load(command, &request.load, &loaded);
     if (exit_code == ML_EXIT_OK &&
         !ml_command_knows(command, request.load.path, &loaded, request.report.metric)) {

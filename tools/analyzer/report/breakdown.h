@@ -67,4 +67,21 @@ void ml_breakdown_sort(
     struct ml_breakdown *breakdown, enum ml_metric metric, enum ml_breakdown_order order
 );
 
+/* A heap broken down two ways: the types below each stack of the tree, or the stacks below each row
+ * of types or heaps. What stands below a stack or a row adds up to it. */
+enum ml_groups_of { ML_GROUPS_NONE, ML_GROUPS_OF_STACKS, ML_GROUPS_OF_TYPES, ML_GROUPS_OF_HEAPS };
+
+/* An empty one is all zero. Each node's place is the type or heap, its parent the functions. */
+struct ml_groups {
+    enum ml_groups_of of;
+    const struct ml_stacks *stacks;
+    struct ml_stack_list list; /* by what is above, then the largest first */
+};
+
+/* Nothing is made of stacks without types. Nodes are added to `stacks`. Errors: ML_ENV_MEMORY;
+ * _fini is needed even then. */
+ML_NODISCARD enum ml_status
+ml_groups_init(struct ml_groups *groups, struct ml_stacks *stacks, enum ml_groups_of of);
+void ml_groups_fini(struct ml_groups *groups);
+
 #endif

@@ -176,6 +176,11 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
             ml_report_json_pages(json, report->profile, NULL, &row->cumulative);
             ml_json_close(json, '}');
         }
+        if (report->groups) {
+            ml_report_json_stacks_below(
+                json, report->groups, row->name, report->limit > 0 ? report->limit : SIZE_MAX
+            );
+        }
         ml_json_close(json, '}');
     }
     ml_json_close(json, ']');

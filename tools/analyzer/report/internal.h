@@ -154,6 +154,13 @@ void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile)
 void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node);
 void ml_report_json_dump(struct ml_json *json, const struct ml_report *report);
 
+/* Member "types" of a stack of the tree, by its node; nothing unless the groups are of stacks. */
+void ml_report_json_types(struct ml_json *json, const struct ml_groups *groups, uint32_t node);
+/* Member "stacks" of a row, by its name, `limit` at most; nothing unless they are of such rows. */
+void ml_report_json_stacks_below(
+    struct ml_json *json, const struct ml_groups *groups, const char *name, size_t limit
+);
+
 /* Members "by" and "rows". */
 void ml_report_json_rows(struct ml_json *json, const struct ml_report *report);
 

@@ -124,6 +124,8 @@ static void put_stacks(
         if (process) {
             text_member(json, "heap", ml_profile_heap_name(process, stack->heap));
             text_member(json, "type", ml_profile_type_name(process, stack->type));
+        } else if (report->groups) {
+            ml_report_json_types(json, report->groups, stack->node);
         }
         text_member(json, "thread", ml_stacks_thread(report->stacks, stack->node));
         ml_report_json_frames(json, report->stacks, stack->node);

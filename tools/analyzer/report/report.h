@@ -34,6 +34,7 @@ struct ml_report {
     enum ml_breakdown_by by;
     enum ml_breakdown_order order;
     const struct ml_breakdown *breakdown; /* sorted; for ML_LIST_ROWS */
+    const struct ml_groups *groups;       /* for JSON; NULL: none */
 };
 
 /* Version 1 of the JSON. Without a limit it has every stack. */
