@@ -143,16 +143,17 @@ struct form {
     const char *content_type;
     const char *suffix;
     bool has_metric;
+    bool has_order; /* of frames */
 };
 
 static const struct form forms[] = {
-    {"pprof", "application/octet-stream", ".pb.gz", false},
-    {"heap", "text/plain; charset=utf-8", ".heap", false},
-    {"chrome", "application/gzip", ".json.gz", true},
-    {"collapsed", "text/plain; charset=utf-8", ".collapsed.txt", true},
-    {"sqlite", "application/vnd.sqlite3", ".sqlite", false},
-    {"json", "application/json", ".json", false},
-    {"html", "text/html; charset=utf-8", ".html", true},
+    {"pprof", "application/octet-stream", ".pb.gz", false, false},
+    {"heap", "text/plain; charset=utf-8", ".heap", false, false},
+    {"chrome", "application/gzip", ".json.gz", true, false},
+    {"collapsed", "text/plain; charset=utf-8", ".collapsed.txt", true, true},
+    {"sqlite", "application/vnd.sqlite3", ".sqlite", false, false},
+    {"json", "application/json", ".json", false, false},
+    {"html", "text/html; charset=utf-8", ".html", true, true},
 };
 
 static void
@@ -184,6 +185,34 @@ bool ml_page_is_metric(const char *text) {
     return is_one;
 }
 
+bool ml_page_order_argument(struct ml_http_request *request, const char **out_order) {
+    static const char *const orders[] = {
+        "type",
+        "heap",
+        "scope",
+        "heap,type",
+        "backtrace,type",
+        "backtrace,heap",
+        "backtrace,scope"};
+    const char *text = ml_http_argument(request, "by");
+    bool is_one = text == NULL || text[0] == '\0';
+
+    *out_order = is_one ? NULL : text;
+    for (size_t i = 0; !is_one && i < sizeof(orders) / sizeof(orders[0]); i++) {
+        is_one = strcmp(text, orders[i]) == 0;
+    }
+    if (!is_one) {
+        ml_page_answer_error(
+            request,
+            400,
+            "by=%.20s: type, heap, scope, heap,type, backtrace,type, backtrace,heap or "
+            "backtrace,scope is wanted",
+            text
+        );
+    }
+    return is_one;
+}
+
 static void convert_dump(
     struct ml_page *page,
     struct ml_http_request *request,
@@ -194,10 +223,17 @@ static void convert_dump(
     char to[32];
     char pid[32] = "";
     char metric[32] = "";
+    char order[32] = "";
+    const char *order_text = NULL;
     char file_name[NAME_MAX + 32];
     uint64_t pid_number = 0;
     const char *metric_text = ml_http_argument(request, "metric");
-    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid_number)) {
+    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid_number) ||
+        !ml_page_order_argument(request, &order_text)) {
+        return;
+    }
+    if (order_text != NULL && !form->has_order) {
+        ml_page_answer_error(request, 400, "by= is of collapsed or html");
         return;
     }
     if (metric_text != NULL && (!form->has_metric || !ml_page_is_metric(metric_text))) {
@@ -219,7 +255,7 @@ static void convert_dump(
         name,
         form->suffix
     );
-    const char *arguments[6] = {"convert", to};
+    const char *arguments[7] = {"convert", to};
     size_t count = 2;
     if (pid_number != 0) {
         (void)snprintf(pid, sizeof(pid), "--pid=%" PRIu64, pid_number);
@@ -228,6 +264,10 @@ static void convert_dump(
     if (metric_text != NULL) {
         (void)snprintf(metric, sizeof(metric), "--metric=%s", metric_text);
         arguments[count++] = metric;
+    }
+    if (order_text != NULL) {
+        (void)snprintf(order, sizeof(order), "--by=%s", order_text);
+        arguments[count++] = order;
     }
     arguments[count] = ML_ANALYZER_FIRST_PATH;
     ml_page_convert(page, request, fd, arguments, form->content_type, file_name);

@@ -145,6 +145,10 @@ ml_page_handler ml_page_post_dumps;
 /* "live", "peak" or "total". */
 bool ml_page_is_metric(const char *text);
 
+/* by= of a request: the analyzer's words for orders of frames, as "type" and "backtrace,type"; NULL
+ * without one. False: it is another word, and was answered. */
+ML_NODISCARD bool ml_page_order_argument(struct ml_http_request *request, const char **out_order);
+
 /* role= and reason= of a request for a dump. False: it was answered with an error. */
 ML_NODISCARD bool
 ml_page_dump_request_of(struct ml_http_request *request, struct ml_engine_dump_request *wanted);

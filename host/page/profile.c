@@ -241,15 +241,17 @@ static void start(struct ml_page_analysis *analysis, bool is_fine, const char *i
 
 /* ---- what is asked for */
 
-/* pid, role and metric, as the analyzer's options. False: it was answered. */
+/* pid, role, metric and order of frames, as the analyzer's options. False: it was answered. */
 static bool add_selection(struct ml_page_analysis *analysis) {
     struct ml_http_request *request = analysis->request;
     struct ml_error_message error = {.text = ""};
     enum memlog_service_role known = MEMLOG_SERVICE_ROLE_OTHER;
     const char *metric = ml_http_argument(request, "metric");
     const char *role = ml_http_argument(request, "role");
+    const char *order = NULL;
     uint64_t pid = 0;
-    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid)) {
+    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid) ||
+        !ml_page_order_argument(request, &order)) {
         return false;
     }
     if (metric != NULL && !ml_page_is_metric(metric)) {
@@ -268,6 +270,9 @@ static bool add_selection(struct ml_page_analysis *analysis) {
         return false;
     }
     (void)add_word(analysis, "--metric=%s", metric != NULL ? metric : "live");
+    if (order != NULL) {
+        (void)add_word(analysis, "--by=%s", order);
+    }
     if (pid != 0) {
         (void)add_word(analysis, "--pid=%" PRIu64, pid);
     }

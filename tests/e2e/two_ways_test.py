@@ -4,9 +4,12 @@ import collections
 import json
 import os
 import re
+import subprocess
 import unittest
 
+import browsing
 import harness
+import pages
 
 FIGURES = [f"{what}_{unit}" for what in ("live", "peak", "total") for unit in ("bytes", "blocks")]
 METRICS = ("live", "peak", "total")
@@ -205,6 +208,66 @@ class Scopes(Case):
             for order, truth in zip(([], ["--by=scope"], ["--by=backtrace,scope"]), sums):
                 self.assertEqual(self.collapsed(dump, f"--metric={metric}", *order), +truth, (metric, order))
         self.assertGreater(len({stack[1] for stack in expected["total"][1]}), 2)
+
+
+class Page(Case):
+    """The page over the folder of a run that has ended: figures over HTTP, and what a person sees."""
+    @classmethod
+    def setUpClass(cls):
+        pages.install()
+
+    def setUp(self):
+        super().setUp()
+        self.dump = self.dump_of(harness.PROGRAMS / "oracle" / "heaps", "2000", "22")
+        log = open(self.folder / "page.err", "wb+")
+        self.addCleanup(log.close)
+        served = subprocess.Popen([harness.MEMLOG, "page", self.dump.parent], stdin=subprocess.DEVNULL, stderr=log, env=self.environment())
+        self.addCleanup(served.kill)
+        found = self.wait_for("the address", lambda: re.search(rb"page: (http\S+)", (self.folder / "page.err").read_bytes()))
+        self.page = browsing.Page(found[1].decode())
+
+    def test_the_page_answers_by_each_order(self):
+        plain = self.page.json("/api/v1/profile?dump=0001")["views"][0]["values"]
+        heaps = {row["name"]: row for row in json.loads(self.say("report", "--json", "--by=heap", self.dump))["rows"]}
+        for order in ("type", "scope", "backtrace,type", "backtrace,scope", "heap", "heap,type", "backtrace,heap"):
+            values = self.page.json(f"/api/v1/profile?dump=0001&by={order}")["views"][0]["values"]
+            for figure in (1, 2, 5, 6):
+                name = FIGURES[figure - 1]
+                truth = sum(row[name] for row in heaps.values()) if "heap" in order else sum(plain[figure::7])
+                self.assertEqual(sum(values[figure::7]), truth, (order, name))
+            diff = self.page.json(f"/api/v1/diff?from=0001&to=0001&by={order}")["views"][0]
+            self.assertEqual((diff["values"], diff["before"]), (values, values))
+            text = self.page.ask(f"/api/v1/dumps/0001?format=collapsed&by={order}").body.decode()
+            self.assertEqual(text, self.say("convert", "--to=collapsed", f"--by={order}", self.dump))
+        self.assertEqual(self.page.json("/api/v1/profile?dump=0001&by=")["views"][0]["values"], plain)
+        for path in ("profile?dump=0001&by=backtrace", "diff?from=0001&to=0001&by=x", "dumps/0001?format=html&by=x", "dumps/0001?format=pprof&by=heap"):
+            self.assertEqual(self.page.ask("/api/v1/" + path).status, 400, path)
+
+    def test_a_person_sees_heaps_and_types(self):
+        shots = self.folder / "shots"
+        shots.mkdir()
+        env = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
+        looked = harness.run_words(["node", "two_ways.js", self.page.url, str(shots)], pages.NODE, {**env, "HOME": str(self.folder)}, b"", 240)
+        self.assertEqual(looked.returncode, 0, looked.stderr)
+        seen = json.loads(looked.stdout)
+        self.assertEqual((seen["complaints"], seen["faults"], seen["overflow"]), ([], [], 0))
+        orders = seen["orders"]
+        self.assertEqual(set(orders), {"", "type", "heap", "scope", "heap,type", "backtrace,type", "backtrace,heap", "backtrace,scope"})
+        for order, title in (("type", "Type"), ("heap", "Heap"), ("heap,type", "Heap and type"), ("", "Function"), ("scope", "Function")):
+            one = orders[order]
+            self.assertEqual(one["title"], title)
+            if title != "Function":
+                self.assertEqual(dict(one["rows"]), {name: text for name, (_, text) in one["told"].items()})
+                figures = [one["told"][name][0] for name, _ in one["rows"]]
+                self.assertEqual(figures, sorted(figures, reverse=True))
+        self.assertEqual([name for name, _ in orders["type"]["rows"]], ["[no type]"])
+        self.assertEqual(orders["backtrace,heap"]["rows"], orders["heap"]["rows"])
+        self.assertEqual({name for name, _ in orders["heap"]["rows"]}, {"malloc", "pool", "handles"})
+        self.assertIn("pool / Node", {name for name, _ in orders["heap,type"]["rows"]})
+        self.assertEqual(orders["heap"]["below"], orders["heap"]["rows"][0][0])
+        self.assertIn("by=heap%2Ctype", orders["heap,type"]["hash"])
+        self.assertRegex(seen["zoomed"], "pool.*Node")
+        self.assertEqual(len(list(shots.glob("*.png"))), 17)
 
 
 if __name__ == "__main__":

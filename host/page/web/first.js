@@ -5,9 +5,12 @@ import { get, query, session as askSession } from "./api.js";
 
 export const showsProfile = () => ["", "flame", "functions"].includes(state.tab);
 
+// What stands outside of the functions, or inside of them. A table of types wants them outside: there no thin one hides in another.
+export const order = () => state.tab === "functions" ? state.by.replace("backtrace,", "") : state.by;
+
 // What is looked at, as a question to memlog.
 export function question() {
-  const words = { pid: state.pid, role: state.pid ? "" : state.role };
+  const words = { pid: state.pid, role: state.pid ? "" : state.role, by: order() };
   if (state.before) { return query("/api/v1/diff", { from: state.before, to: state.dump, ...words }); }
   return query("/api/v1/profile", { dump: state.dump, ...words });
 }

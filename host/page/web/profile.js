@@ -1,11 +1,16 @@
 // Flame graph and table of functions of what is looked at: a process, a role or all; now, a dump, or the difference of two.
 import { state, change, note } from "./state.js";
 import { get, timeText } from "./api.js";
-import { early, question, showsProfile } from "./first.js";
+import { early, order, question, showsProfile } from "./first.js";
 import * as processes from "./processes.js";
 
 const at = (id) => document.getElementById(id);
 const ROLES = ["browser", "renderer", "gpu", "utility", "other"];
+// What stands outside of the functions as frames, or inside of them; the analyzer's words (memlog flamegraph --by).
+const ORDERS = [["", "By function"], ["type", "By type"], ["heap", "By heap"], ["heap,type", "Heap, type"], ["scope", "By scope"],
+  ["backtrace,type", "Types inside"], ["backtrace,heap", "Heaps inside"], ["backtrace,scope", "Scopes inside"]];
+// Tables that list what is outermost instead of functions: the title, and how many frames name a row.
+const TABLES = { type: ["Type", 1], heap: ["Heap", 1], "heap,type": ["Heap and type", 2] };
 const FOLLOW_MS = 5000;
 const ROWS_MAX = 500;
 let graph = null;
@@ -31,6 +36,8 @@ export function init(isLive, onSay) {
   at("role").add(new Option("All roles", ""));
   ROLES.forEach((role) => at("role").add(new Option(role, role)));
   graph = new FlameGraph(at("graph"), onGraph);
+  ORDERS.forEach(([word, name]) => at("by").add(new Option(name, word)));
+  at("by").onchange = () => change({ by: at("by").value, zoom: "" });
   at("metric").onchange = () => change({ metric: at("metric").value });
   at("role").onchange = () => change({ role: at("role").value, pid: "" });
   at("source").onchange = () => change({ dump: at("source").value });
@@ -63,6 +70,7 @@ function apply() {
     at("metric").replaceChildren(...figures().map((name) => new Option(name[0].toUpperCase() + name.slice(1), name.replace(" ", "-"))));
   }
   at("metric").value = FIGURES[metricOf(state.metric)].replace(" ", "-");
+  at("by").value = state.by;
   at("role").value = state.pid ? "" : state.role;
   at("source").value = state.dump;
   at("before").value = state.before;
@@ -88,7 +96,7 @@ export function draw() {
   apply();
   if (!data) { return; }
   at("flame-view").classList.remove("empty");
-  if (state.tab === "functions") { drawFunctions(); } else if (showsProfile()) { graph.show(data); }
+  if (state.tab === "functions") { if (shownAs === question()) { drawFunctions(); } } else if (showsProfile()) { graph.show(data); }
 }
 
 export async function load(force) {
@@ -160,7 +168,7 @@ function again(took) {
 function follow() { if (at("follow").checked) { load(true); } else { clearTimeout(timer); } }
 
 export function onState(changed) {
-  const asks = ["pid", "role", "dump", "before", "tab"].some((key) => changed.includes(key));
+  const asks = ["pid", "role", "by", "dump", "before", "tab"].some((key) => changed.includes(key));
   if (changed.some((key) => ["pid", "role"].includes(key))) { state.zoom = changed.includes("zoom") ? state.zoom : ""; }
   draw();
   if (asks) { load(false); }
@@ -170,15 +178,26 @@ export const key = (name) => graph.key(name);
 export const nextMetric = () => change({ metric: FIGURES[(metricOf(state.metric) + 1) % figures().length].replace(" ", "-") });
 export const redraw = () => graph.draw();
 
-// ---- functions: what each holds itself, and with all that it called; a recursive one counts once a stack
+// ---- functions: what each holds itself, and with all that it called; a recursive one counts once a stack. Or types and heaps: what
+// stands outermost, which calls nobody.
 
 function functionsOf(metric) {
   const sums = new Map();
   const view = data.views[0];
   const nameOf = (frame) => data.names[data.frames[3 * frame + 1]];
   const moduleOf = (frame) => data.names[data.frames[3 * frame + 2]];
+  const outermost = TABLES[order()] ? TABLES[order()][1] : 0;
   const add = (side, sign) => graph.eachStack(view, side, (path, figures) => {
     const seen = new Set();
+    if (outermost) {
+      const names = path.slice(-outermost).reverse().map(nameOf);
+      const name = names.join(" / ");
+      const one = sums.get(name) || { name, names, module: "", own: 0, all: 0 };
+      one.own += sign * figures[metric];
+      one.all = one.own;
+      sums.set(name, one);
+      return;
+    }
     path.forEach((frame, depth) => {
       const id = nameOf(frame) + "\n" + moduleOf(frame);
       if (seen.has(id)) { return; }
@@ -206,7 +225,11 @@ function drawFunctions() {
   const total = functionsTotal(metric);
   at("by-own").setAttribute("aria-pressed", by === "own");
   at("by-all").setAttribute("aria-pressed", by === "all");
-  at("found").textContent = `${countText(list.length)} functions`;
+  const table = TABLES[order()];
+  at("row-title").textContent = table ? table[0] : "Function";
+  at("by-own").textContent = table ? "Holds" : "Itself";
+  at("functions-view").classList.toggle("groups", Boolean(table));
+  at("found").textContent = `${countText(list.length)} ${table ? "rows" : "functions"}`;
   const text = (value) => (isDiff && value > 0 ? "+" : "") + figureText(value, metric);
   at("functions").replaceChildren(...list.slice(0, ROWS_MAX).map((one) => {
     const tr = document.createElement("tr");
@@ -214,7 +237,7 @@ function drawFunctions() {
     button.className = "link";
     button.textContent = one.name;
     button.title = "Show it in the flame graph";
-    button.onclick = () => change({ tab: "", search: `^${one.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$` });
+    button.onclick = () => change(table ? { tab: "", zoom: JSON.stringify(one.names), by: order() } : { tab: "", search: `^${one.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$` });
     const cells = [button, one.module, text(one.own), text(one.all), shareText(Math.abs(one[by]), total)].map((content, number) => {
       const td = document.createElement("td");
       td.className = ["", "wide", "number", "number", "number wide"][number];

@@ -1,4 +1,5 @@
-"""The forms of a dump stand in four lists: of `memlog convert`, of the page's server, of its script and of its document. They are one."""
+"""The forms of a dump stand in four lists: of `memlog convert`, of the page's server, of its script and of its document. They are one.
+So are the orders of frames (--by)."""
 import json
 import pathlib
 import re
@@ -32,6 +33,21 @@ class Formats(unittest.TestCase):
         parameters += list(document.get("components", {}).get("parameters", {}).values())
         (told,) = {tuple(one["schema"]["enum"]) for one in parameters if one.get("name") == "format"}
         self.assertEqual(sorted(told), sorted(self.converted))
+
+
+class Orders(unittest.TestCase):
+    def test_all_four_lists_are_one(self):
+        def listed(path, pattern, word=r'"([a-z,]+)"'):
+            return re.findall(word, re.search(pattern, (ROOT / path).read_text(), re.S).group(1))
+
+        told = listed("tools/analyzer/stacks/regroup.c", r"ml_grouping_words\[\] = \{(.*?)\};")
+        self.assertIn("backtrace,type", told)
+        self.assertEqual(listed("host/page/dumps.c", r"orders\[\] = \{(.*?)\};"), told)
+        self.assertEqual(sorted(listed("host/page/web/profile.js", r"ORDERS = \[(.*?)\]\];", r'\["([a-z,]+)"')), sorted(told))
+        document = json.loads((ROOT / "host/page/web/openapi.json").read_text())
+        offered = [one["schema"]["enum"] for methods in document["paths"].values() for method in methods.values()
+                   for one in method.get("parameters", []) if one["name"] == "by"]
+        self.assertEqual(offered, [told] * 3)
 
 
 if __name__ == "__main__":

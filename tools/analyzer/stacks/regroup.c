@@ -188,7 +188,7 @@ static bool functions_move(struct work *work, uint32_t outside, uint32_t node, u
     return done;
 }
 
-/* Of a heap that one process has, its peak is that of all together, as with --heap. */
+/* Of a heap that one process has, its own peak is the tree's, as with --heap. */
 static void peak_take(const struct work *work, struct ml_stack *stack) {
     if (!work->stacks->profile->heap.bytes && stack->heap != 0 && work->is_of_one[stack->heap]) {
         stack->tree_peak_bytes = stack->own.peak_bytes;

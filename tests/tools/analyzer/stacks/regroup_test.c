@@ -185,7 +185,8 @@ START_TEST(types_stand_inside_of_functions) {
 }
 END_TEST
 
-/* The peak of a heap that one process has is the tree's; that of one of several is not known. */
+/* The peak of a heap that one process has is its own; one of several has its share of the tree's.
+ */
 START_TEST(heaps_stand_beside_each_other) {
     regroup(ML_GROUP_HEAP, 5);
     check_stack("malloc;main;serve;parse", 6, 30);
