@@ -46,7 +46,8 @@ static const struct ml_option options[] = {
     {.name = "--upload-names",
      ML_WORD_TO(struct request, names),
      .words = policies,
-     .help = "names of threads, processes and pseudo stacks: plain words only (default), none, all "
+     .help = "names of threads, processes, scopes, heaps and types: plain words only (default), "
+             "none, all "
              "of them"},
     {.name = "--memlog-keep-small-allocations",
      ML_FLAG_TO(struct request, upload.keeps_small),

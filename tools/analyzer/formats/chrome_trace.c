@@ -60,10 +60,17 @@ put_allocator_of(struct writer *writer, uint32_t heap, const struct ml_profile_t
     ml_json_close(json, '}');
 }
 
-/* Whether the process's list is that of its details. */
+/* Whether the process's list is by heap and type. */
 static bool has_heaps(const struct writer *writer) {
-    return writer->tells_heaps && writer->stacks->details &&
-           writer->stacks->details[writer->process].stacks;
+    return writer->stacks->is_detailed || (writer->tells_heaps && writer->stacks->details &&
+                                           writer->stacks->details[writer->process].stacks);
+}
+
+static const struct ml_stack_list *list_of(const struct writer *writer) {
+    const struct ml_stacks *stacks = writer->stacks;
+
+    return has_heaps(writer) && !stacks->is_detailed ? &stacks->details[writer->process]
+                                                     : &stacks->processes[writer->process];
 }
 
 /* The viewer shows heap details only of what stands here, too. */
@@ -192,8 +199,7 @@ static enum ml_status put_dump(struct writer *writer) {
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
     const struct ml_chrome_heap heap = {
         .stacks = writer->stacks,
-        .list = has_heaps(writer) ? &writer->stacks->details[writer->process]
-                                  : &writer->stacks->processes[writer->process],
+        .list = list_of(writer),
         .has_heaps = has_heaps(writer),
         .process = process,
         .metric = writer->metric,
@@ -242,8 +248,7 @@ static void biases_find(struct writer *writer) {
 /* Note the files of which an address is shown that no symbol names. */
 static void needed_find(struct writer *writer) {
     const struct ml_stacks *stacks = writer->stacks;
-    const struct ml_stack_list *list =
-        has_heaps(writer) ? &stacks->details[writer->process] : &stacks->processes[writer->process];
+    const struct ml_stack_list *list = list_of(writer);
 
     for (size_t i = 0; i < list->count; i++) {
         uint32_t node = ml_chrome_heap_shows(&list->stacks[i], writer->metric)
@@ -289,12 +294,15 @@ static enum ml_status process_write(struct writer *writer, const struct ml_chrom
     return status;
 }
 
-/* Whether pruning has left only sums of the process. */
+/* Whether pruning has left only sums of the process, of malloc's heap alone. */
 static bool is_other(const struct ml_stacks *stacks, const struct ml_stack_list *list) {
     for (size_t i = 0; i < list->count; i++) {
         const uint32_t node = list->stacks[i].node;
         if (node != ML_STACKS_NONE &&
             stacks->places[stacks->nodes[node].place].kind != ML_PLACE_OTHER) {
+            return false;
+        }
+        if (list->stacks[i].heap != 0) {
             return false;
         }
     }

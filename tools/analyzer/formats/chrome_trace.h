@@ -25,7 +25,7 @@
 struct ml_chrome_dump {
     bool lists_unrecorded; /* name processes without a profile; not for uploads */
     bool lists_regions;    /* all mappings and components; not for uploads */
-    bool tells_heaps;      /* those that programs report, and types; not for uploads */
+    bool tells_heaps;      /* those that programs report, and types; or the lists are by them */
     const struct ml_stacks *stacks;
     /* List only modules that have a frame without a name: for pruned stacks, where the list of all
      * modules would be the larger part. */

@@ -275,6 +275,7 @@ static uint64_t figure_of(const struct ml_profile_totals *totals, enum figure fi
 static void put_sample(
     struct writer *writer,
     struct message *profile,
+    const struct ml_profile_process *process,
     const struct ml_stack *stack,
     enum figure figure,
     const uint32_t attributes[3]
@@ -283,6 +284,7 @@ static void put_sample(
     struct message indices = {0};
     struct message values = {0};
     const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
+    const struct ml_profile_text type = ml_profile_type_name(process, stack->type);
 
     put_number(writer, &sample, SAMPLE_STACK, stack_at(writer, stack->node));
     for (size_t i = 0; i < 3; i++) {
@@ -290,6 +292,9 @@ static void put_sample(
     }
     if (thread.count_bytes > 0) {
         put_varint(writer, &indices, attribute_at(writer, "thread.name", &thread, 0));
+    }
+    if (type.count_bytes > 0) {
+        put_varint(writer, &indices, attribute_at(writer, "memlog.type", &type, 0));
     }
     put_message(writer, &sample, SAMPLE_ATTRIBUTES, &indices);
     put_varint(writer, &values, figure_of(&stack->own, figure));
@@ -364,7 +369,9 @@ static void put_profile(
         const struct ml_stack_list *list = &writer->stacks->processes[p];
         for (size_t i = 0; i < list->count; i++) {
             if (figure_of(&list->stacks[i].own, figure) > 0) {
-                put_sample(writer, &profile, &list->stacks[i], figure, attributes[p]);
+                put_sample(
+                    writer, &profile, &dump->processes[p], &list->stacks[i], figure, attributes[p]
+                );
             }
         }
     }

@@ -42,7 +42,9 @@ struct ml_prune_rule {
     uint64_t margin_count;
 };
 
-/* Fold what does not stay in each list. Errors: as above. */
+/* Fold what does not stay in each list but those of details. In lists by heap and type what is
+ * folded, or merged by function, keeps its heap alone: the sums of types are those of stacks that
+ * stay. Errors: as above. */
 ML_NODISCARD enum ml_status
 ml_stacks_prune_by(struct ml_stacks *stacks, const struct ml_prune_rule *rule);
 

@@ -223,6 +223,23 @@ static void choose(
     }
 }
 
+/* A program may have more types than the smallest body has room for rows. */
+static void forget_types(const struct ml_stacks *stacks, struct ml_stack_list *list) {
+    bool any = false;
+
+    for (size_t i = 0; i < list->count; i++) {
+        struct ml_stack *stack = &list->stacks[i];
+        if (stack->type != 0 && stack->node != ML_STACKS_NONE &&
+            !is_told_whole(stacks, stack->node)) {
+            stack->type = 0;
+            any = true;
+        }
+    }
+    if (any) {
+        ml_stack_list_finish(list);
+    }
+}
+
 static bool
 list_prune_by(struct ml_stacks *stacks, struct ml_stack_list *list, struct picking *picking) {
     const uint64_t function_worth = picking->rule->function_worth;
@@ -243,6 +260,9 @@ list_prune_by(struct ml_stacks *stacks, struct ml_stack_list *list, struct picki
         done = ml_prune_by_function(stacks, list, choice.stays_here, function_worth);
     }
     done = done && ml_prune_fold(stacks, list, choice.stays_here);
+    if (done) {
+        forget_types(stacks, list);
+    }
     choice_fini(&choice);
     return done;
 }

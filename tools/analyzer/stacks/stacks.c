@@ -303,6 +303,28 @@ bool ml_stacks_add_up(
     return true;
 }
 
+void ml_stacks_take_details(struct ml_stacks *stacks, bool takes_heaps) {
+    const bool takes_all = takes_heaps || stacks->profile->heap.bytes;
+
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        struct ml_stack_list *list = &stacks->details[i];
+        size_t kept = 0;
+
+        for (size_t s = 0; s < list->count; s++) {
+            if (takes_all || list->stacks[s].heap == 0) {
+                list->stacks[kept++] = list->stacks[s];
+            }
+        }
+        list->count = kept;
+        if (list->stacks) {
+            free(stacks->processes[i].stacks);
+            stacks->processes[i] = *list;
+            *list = (struct ml_stack_list){0};
+        }
+    }
+    stacks->is_detailed = true;
+}
+
 enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile *profile) {
     *stacks = (struct ml_stacks
     ){.profile = profile, .processes_count = profile->processes_count, .guilty = ML_STACKS_NONE};

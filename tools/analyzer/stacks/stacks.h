@@ -69,6 +69,7 @@ struct ml_stacks {
     size_t processes_count;
     struct ml_stack_list *details; /* of each: by heap and type, too; empty where malloc's, without
                                       types, is all there is */
+    bool is_detailed; /* the processes' lists are by heap and type, and details are empty */
     struct ml_stack_list tree;
     uint32_t *series;  /* the node of each series of the profile, ML_STACKS_NONE: no stack; not
                           valid any more after pruning or filtering */
@@ -92,6 +93,10 @@ uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t plac
  * details, as many as there are processes. */
 struct ml_stack_list *ml_stacks_list(struct ml_stacks *stacks, size_t number);
 size_t ml_stacks_lists(const struct ml_stacks *stacks);
+
+/* Make the details the processes' own lists, for forms that know heaps and types. Without
+ * `takes_heaps` only those of the heap that is shown stay. The tree's list stays as it is. */
+void ml_stacks_take_details(struct ml_stacks *stacks, bool takes_heaps);
 
 /* Finish the tree's list of lists of processes, as many as the stacks have: each with its share of
  * the tree's peak, and its live blocks if they are shown. False: no memory. */

@@ -292,6 +292,7 @@ ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut 
     enum ml_status status = ML_OK;
 
     *out_cut = (struct ml_upload_cut){0};
+    ml_stacks_take_details(upload->stacks, is_chromes(upload->form));
     if (is_chromes(upload->form) && !upload->keeps_small) {
         upload->stacks->tree.count = 0; /* this form has only the processes */
         status = ml_stacks_merge_functions(upload->stacks);

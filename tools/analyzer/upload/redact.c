@@ -1,12 +1,14 @@
 #include "tools/analyzer/upload/redact.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ipc/wire/event.h"
 
 enum {
-    NAME_MAX_BYTES = 48, /* longer ones are sentences or contain data */
-    DIGITS_KEPT = 2      /* "worker-12" names a kind; longer numbers are ids */
+    NAME_MAX_BYTES = 48,  /* longer ones are sentences or contain data */
+    TYPE_MAX_BYTES = 256, /* of types: those of C++ have their arguments in them */
+    DIGITS_KEPT = 2       /* "worker-12" names a kind; longer numbers are ids */
 };
 
 static bool cut_path(struct ml_profile_text *path, size_t *count) {
@@ -29,14 +31,16 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static bool is_plain(const struct ml_profile_text *name) {
+static bool is_plain(const struct ml_profile_text *name, bool is_type) {
+    const char *others = is_type ? "-_.:/ ()<>[]#,*&~{}" : "-_.:/ ()<>[]#";
+
     for (size_t i = 0; i < name->count_bytes; i++) {
         char c = name->bytes[i];
-        if (!is_letter(c) && !is_digit(c) && (c == '\0' || !strchr("-_.:/ ()<>[]#", c))) {
+        if (!is_letter(c) && !is_digit(c) && (c == '\0' || !strchr(others, c))) {
             return false;
         }
     }
-    return name->count_bytes <= NAME_MAX_BYTES;
+    return name->count_bytes <= (size_t)(is_type ? TYPE_MAX_BYTES : NAME_MAX_BYTES);
 }
 
 /* Long numbers as one '#'. NULL: no memory. */
@@ -68,6 +72,7 @@ static bool cut_name(
     struct ml_profile *profile,
     struct ml_profile_text *name,
     enum ml_redact_names names,
+    bool is_type,
     size_t *count
 ) {
     const char *text = "name";
@@ -75,7 +80,7 @@ static bool cut_name(
     if (names == ML_REDACT_ALL || name->count_bytes == 0) {
         return true;
     }
-    if (names == ML_REDACT_PLAIN && is_plain(name)) {
+    if (names == ML_REDACT_PLAIN && is_plain(name, is_type)) {
         text = without_numbers(&profile->arena, name);
         if (!text) {
             return false;
@@ -86,14 +91,35 @@ static bool cut_name(
     return true;
 }
 
+/* Names of heaps and types, and those of scopes and threads. */
+static bool cut_strings(
+    struct ml_profile *profile,
+    struct ml_profile_process *process,
+    enum ml_redact_names names,
+    struct ml_redacted *redacted
+) {
+    bool *is_type = calloc(process->strings_count + 1, sizeof *is_type);
+    bool done = is_type != NULL;
+
+    for (size_t i = 0; done && i < process->types_count; i++) {
+        const uint32_t string = process->types[i].string;
+        if (string < process->strings_count) {
+            is_type[string] = true;
+        }
+    }
+    for (size_t i = 0; done && i < process->strings_count; i++) {
+        done = cut_name(profile, &process->strings[i], names, is_type[i], &redacted->names);
+    }
+    free(is_type);
+    return done;
+}
+
 static bool cut_process(
     struct ml_profile *profile,
     struct ml_profile_process *process,
     enum ml_redact_names names,
     struct ml_redacted *redacted
 ) {
-    bool done = true;
-
     /* The program's name, where nothing else tells which program it was. */
     if (process->exe_path.count_bytes == 0 && process->arguments_count > 0) {
         process->exe_path = process->arguments[0];
@@ -105,11 +131,8 @@ static bool cut_process(
     for (size_t i = 0; i < process->modules_count; i++) {
         (void)cut_path(&process->modules[i].path, &redacted->paths);
     }
-    done = cut_name(profile, &process->name, names, &redacted->names);
-    for (size_t i = 0; done && i < process->strings_count; i++) {
-        done = cut_name(profile, &process->strings[i], names, &redacted->names);
-    }
-    return done;
+    return cut_name(profile, &process->name, names, false, &redacted->names) &&
+           cut_strings(profile, process, names, redacted);
 }
 
 /* memlog's own words, which have names of processes, signals and paths in them. */
@@ -154,7 +177,7 @@ enum ml_status ml_redact(
     for (size_t i = 0; done && i < stacks->places_count; i++) {
         struct ml_place *place = &stacks->places[i];
         if (place->kind == ML_FRAME_THREAD || place->kind == ML_FRAME_SCOPE) {
-            done = cut_name(profile, &place->name, names, &out_redacted->names);
+            done = cut_name(profile, &place->name, names, false, &out_redacted->names);
         }
     }
     return done ? ML_OK : ML_ENV_MEMORY;

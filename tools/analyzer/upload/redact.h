@@ -11,9 +11,10 @@
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/stacks/stacks.h"
 
-/* How names are redacted that a program gives: of threads, pseudo stacks, processes. */
+/* How names are redacted that a program gives: of threads, scopes, heaps, types, processes. */
 enum ml_redact_names {
-    ML_REDACT_PLAIN, /* words of letters, digits and -_.:/ stay, long numbers become # */
+    ML_REDACT_PLAIN, /* words of letters, digits and -_.:/ stay (of types, what C++ has in names,
+                        too), long numbers become # */
     ML_REDACT_NONE,  /* all become "name" */
     ML_REDACT_ALL    /* all stay */
 };
