@@ -71,6 +71,12 @@ static enum ml_status parse(
     if (!ml_page_place_allowed(&options->page, options->page_remote, error)) {
         return ML_ENV_REFUSED;
     }
+    if (options->upload.prune > 0 && options->keep_small_allocations) {
+        ml_error_set(
+            error, "--upload-prune and --memlog-keep-small-allocations exclude each other"
+        );
+        return ML_PEER_FORM;
+    }
     options->sampling_bytes = ml_sampling_bytes(options->sampling, options->sampling_bytes);
     if (options->buffer_bytes != 0) {
         options->staging_slots =

@@ -40,6 +40,7 @@ struct ml_upload_options {
     const char *url;
     struct ml_upload_target target;
     uint64_t max_bytes;
+    uint32_t prune;         /* bodies are so many times smaller than whole ones; 0: by size alone */
     unsigned names;         /* index in ml_upload_names; see tools/analyzer/upload/redact.h */
     const char *token_file; /* a bearer token in its first line; NULL: none */
     const char *ca_file;    /* certificates to trust; NULL: the system's */
@@ -82,7 +83,7 @@ struct ml_options {
     struct ml_page_place page; /* where the live page is; ML_PAGE_NONE: there is none */
     bool page_remote;          /* other machines may reach it */
     struct ml_upload_options upload;
-    uint32_t dump_interval_s; /* 0: none */
+    uint64_t dump_interval_ms; /* 0: none */
     struct ml_peak_step peak_step;
     int dump_signal;           /* 0: none */
     struct ml_patterns *roles; /* (regex, enum memlog_service_role) */

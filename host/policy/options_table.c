@@ -29,7 +29,7 @@ enum { KEEP_PROCESSES_MAX = 65536 };
 /* A look at a process takes some 10 us. */
 enum { WHOLE_INTERVAL_MIN_MS = 5, WHOLE_INTERVAL_MAX_MS = 60000 };
 
-enum { SECONDS_MAX = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
+enum { DUMP_INTERVAL_MIN_MS = 100, SECONDS_MAX = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
 
 const char *const ml_stack_mode_names[] = {
     "native", "native-with-thread-names", "pseudo", "mixed", NULL};
@@ -94,6 +94,18 @@ static bool read_no_page(void *to, const char *value, struct ml_error_message *w
     (void)value;
     (void)why;
     ((struct ml_options *)to)->page = (struct ml_page_place){.kind = ML_PAGE_NONE};
+    return true;
+}
+
+/* Dumps more often than that would be all that the run does. */
+static bool read_dump_interval(void *to, const char *value, struct ml_error_message *why) {
+    uint64_t ms = 0;
+    (void)why;
+    if (!ml_duration_read(value, &ms) || ms < DUMP_INTERVAL_MIN_MS ||
+        ms > SECONDS_MAX * UINT64_C(1000)) {
+        return false;
+    }
+    ((struct ml_options *)to)->dump_interval_ms = ms;
     return true;
 }
 
@@ -284,11 +296,10 @@ static const struct ml_option options[] = {
      .group = "Dumps",
      .help = "where dumps go; default memlog.PROGRAM.PID in the current folder"},
     {.name = "--dump-interval",
-     ML_SECONDS_TO(struct ml_options, dump_interval_s),
-     .least = 1,
-     .most = SECONDS_MAX,
+     ML_READ_BY(read_dump_interval),
      .value = "SECONDS",
-     .help = "more dumps: every so often (90, 5m, 2h)"},
+     .wants = "a time of 0.1 seconds to 365 days",
+     .help = "more dumps: every so often (90, 0.5, 5m, 2h)"},
     {.name = "--dump-signal",
      ML_READ_BY(read_dump_signal),
      .value = "SIG",
@@ -335,6 +346,13 @@ static const struct ml_option options[] = {
      .least = ML_UPLOAD_LEAST_BYTES,
      .value = "BYTES",
      .help = "how large it may be (10000000), 4K or more"},
+    {.name = "--upload-prune",
+     ML_COUNT_TO(struct ml_options, upload.prune),
+     .least = 1,
+     .most = ML_UPLOAD_PRUNE_MAX,
+     .value = "RATIO",
+     .help = "and how many times smaller than the whole body; 100 still accounts for about half of "
+             "what is live, as Chromium's"},
     {.name = "--upload-names",
      ML_WORD_TO(struct ml_options, upload.names),
      .words = ml_upload_names,

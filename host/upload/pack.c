@@ -17,7 +17,7 @@
 enum {
     /* What 413 asks for. */
     HARDER = 4,
-    WORDS_MAX = 12,
+    WORDS_MAX = 13,
 };
 
 struct pack {
@@ -151,6 +151,7 @@ static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
     char max_bytes[64];
     char guid[64];
     char names[64];
+    char prune[64];
     char body[PATH_MAX + 16] = "--output=";
     ml_spool_cut(&uploader->spool, job->item.id, cut);
     ml_spool_body(&uploader->spool, job->item.id, body + strlen(body));
@@ -170,6 +171,10 @@ static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
     size_t count = 8;
     if (uploader->setup.options->keep_small_allocations) {
         argv[count++] = keep_small;
+    }
+    if (uploader->options->prune > 0) {
+        (void)snprintf(prune, sizeof(prune), "--upload-prune=%" PRIu32, uploader->options->prune);
+        argv[count++] = prune;
     }
     argv[count++] = end;
     argv[count++] = job->item.dump;

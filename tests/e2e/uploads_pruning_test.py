@@ -1,6 +1,7 @@
 """Whoever leaks is named in every body, down to the smallest that may be asked for; and nothing private is in any of them."""
 import gzip
 import json
+import re
 import shutil
 import sys
 import unittest
@@ -75,6 +76,37 @@ class Leaks(Case):
     def test_slowly_beside_large_caches(self):
         """1 % of what is live, a third of each of thirty caches."""
         self.assert_named(self.dump_of(LEAKS, "slow"), "slow_leak")
+
+
+class Ratio(Case):
+    def test_a_hundredth_of_a_whole_body_accounts_for_half(self):
+        """What Chromium says of its pruning; here of a program with many thousand stacks."""
+        many = ("import json, email, http.client, os, unittest, asyncio, argparse, ctypes, decimal, logging.config, sqlite3, xml.dom.minidom; "
+                "import concurrent.futures, multiprocessing, pydoc, tarfile, zipfile; keep = [str(i) * 9 for i in range(9999)]; os._exit(0)")
+        run = self.memlog(sys.executable, "-c", many, env=self.environment(PYTHONMALLOC="malloc"))
+        (dump,) = run.dumps()
+        self.reported.add(dump)
+        live = sum(process["live_bytes"] for process in json.loads(self.command("report", "--json", "--limit=1", dump).stdout)["processes"])
+        whole = int(self.size_of(self.body(dump, 1 << 30, "--memlog-keep-small-allocations").stderr))
+        for ratio in (10, 100, 100000):
+            said = self.body(dump, 1 << 30, f"--upload-prune={ratio}").stderr
+            size = (self.folder / "body").stat().st_size
+            self.assertEqual(size, int(self.size_of(said)))
+            self.assertIn(f"a whole one has {whole} bytes", said)
+            self.assertLessEqual(size, max(whole // ratio, 4096), ratio)
+            self.assertEqual(uploads.live_of(self.trace())[0], live)
+            if ratio == 100:
+                self.assertGreater(whole // ratio, 4096)
+                self.assertGreater(float(re.search(r"with ([\d.]+) % of the live bytes", said)[1]), 50)
+        self.assertIn("of 5000 allowed", self.body(dump, 5000, "--upload-prune=10").stderr)
+
+    def size_of(self, said):
+        return re.search(r"size: (\d+) bytes of", said)[1]
+
+    def test_it_does_not_go_with_unpruned_bodies(self):
+        said = self.command("upload", "--dry-run", "--upload-prune=10", "--memlog-keep-small-allocations", "-o", self.folder / "body", "x")
+        self.assertEqual(said.returncode, 2)
+        self.assertIn("--upload-prune and --memlog-keep-small-allocations exclude each other", said.stderr)
 
 
 class Private(Case):

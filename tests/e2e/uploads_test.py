@@ -131,7 +131,7 @@ class Forms(uploads.Case):
 
     def test_a_dry_run_is_the_body_of_a_folder_and_of_settings_that_cut(self):
         folder = self.folder / "reports"
-        cases = {"": (), "small": ("--upload-max-bytes=4096",), "names": ("--upload-names=none",), "all": ("--memlog-keep-small-allocations",)}
+        cases = {"": (), "small": ("--upload-max-bytes=4096",), "names": ("--upload-names=none",), "prune": ("--upload-prune=20",), "all": ("--memlog-keep-small-allocations",)}
         for name, options in cases.items():
             with self.subTest(name):
                 self.send(f"file://{folder}", *options)

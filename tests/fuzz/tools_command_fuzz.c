@@ -130,7 +130,7 @@ static const char *const spans[] = {
     "", "--from=+1", "--to=-1", "--from=00:00", "--from=@1", "--points=3", "--no-stacks", NULL};
 static const char *const names[] = {"", "--upload-names=none", "--upload-names=all", NULL};
 static const char *const sizes[] = {
-    "", "--upload-max-bytes=4096", "--memlog-keep-small-allocations", NULL};
+    "", "--upload-max-bytes=4096", "--memlog-keep-small-allocations", "--upload-prune=9", NULL};
 
 static const char *const policies[] = {"", "--policy=l0", "--policy=l1", "--policy=l2", NULL};
 static const char *const figures[] = {

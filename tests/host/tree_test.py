@@ -270,8 +270,10 @@ class Dumps(Bench):
         self.assertEqual(process.wait(TIMEOUT), 128 + signal.SIGTERM)
         self.assertEqual(self.clients(2)[0]["signal"], signal.SIGTERM)
         shutil.rmtree(self.work / "dumps")
-        process = self.start("sleep", "600", options=["--dump-interval=1"])
-        self.wait_for_file("0001.interval.pftrace")
+        process = self.start("sleep", "600", options=["--dump-interval=0.5"])
+        self.wait_for_file("0005.interval.pftrace")
+        times = [(self.work / "dumps" / f"000{number}.interval.pftrace").stat().st_mtime for number in range(1, 6)]
+        self.assertLess(min(later - earlier for earlier, later in zip(times, times[1:])), 0.9)
         process.terminate()
         process.wait(TIMEOUT)
 

@@ -119,9 +119,9 @@ void ml_finish_resume(struct ml_engine *engine) {
 }
 
 void ml_finish_init(struct ml_engine *engine) {
-    const double interval_s = (double)engine->options->dump_interval_s;
+    const double interval_s = (double)engine->options->dump_interval_ms / 1000.;
     ml_timer_init_every(&engine->finish->interval_timer, on_interval, interval_s, engine);
-    if (engine->options->dump_interval_s > 0) {
+    if (engine->options->dump_interval_ms > 0) {
         ev_timer_start(engine->loop, &engine->finish->interval_timer);
     }
 }

@@ -91,7 +91,7 @@ START_TEST(reads_every_option_of_the_main_job) {
               "--client-memory=8M "
               "--memlog-role=gpu=^x --only=a "
               "--never=b --unwind-check=100 --allocator=pool=pool_ --allocator=a=b_ "
-              "--end-with-root --output=dir --dump-interval=10 --dump-signal=USR2 --no-page "
+              "--end-with-root --output=dir --dump-interval=0.5 --dump-signal=USR2 --no-page "
               "--sandbox=strict --whole=off --whole-interval=7 -q -- prog -q"),
         ML_OK
     );
@@ -111,7 +111,7 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert(!options.leaves_executables);
     ck_assert(options.end_with_root);
     ck_assert_str_eq(options.output, "dir");
-    ck_assert_uint_eq(options.dump_interval_s, 10);
+    ck_assert_uint_eq(options.dump_interval_ms, 500);
     ck_assert_int_eq(options.dump_signal, SIGUSR2);
     ck_assert_int_eq(options.sandbox, ML_SANDBOX_STRICT);
     ck_assert_int_eq(options.whole, ML_WHOLE_OFF);
@@ -119,6 +119,19 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert(options.quiet);
     ck_assert_str_eq(options.program[0], "prog");
     ck_assert_str_eq(options.program[1], "-q");
+}
+END_TEST
+
+START_TEST(dumps_may_be_taken_every_part_of_a_second) {
+    const char *const words[] = {"0.1", "90", "90s", "1.5m", "250ms", "365d"};
+    const uint64_t ms[] = {100, 90000, 90000, 90000, 250, UINT64_C(365) * 24 * 3600 * 1000};
+    char line[64];
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        (void)snprintf(line, sizeof(line), "--dump-interval=%s prog", words[i]);
+        ck_assert_int_eq(parse(line), ML_OK);
+        ck_assert_uint_eq(options.dump_interval_ms, ms[i]);
+    }
 }
 END_TEST
 
@@ -214,6 +227,11 @@ static const struct {
     {"--dump-signal=USR3 prog", "--dump-signal=USR3"},
     {"--dump-signal=KILL prog", "cannot take"},
     {"--dump-interval=never prog", "--dump-interval=never"},
+    {"--dump-interval=0 prog", "--dump-interval=0: a time of 0.1 seconds"},
+    {"--dump-interval=0.09 prog", "--dump-interval=0.09: a time of 0.1 seconds"},
+    {"--dump-interval=366d prog", "--dump-interval=366d: a time of 0.1 seconds"},
+    {"--upload-prune=0 prog", "--upload-prune=0: a whole number"},
+    {"--upload-prune=9 --memlog-keep-small-allocations prog", "--upload-prune and --memlog-keep"},
     {"--output= prog", "--output"},
     {"--page=here prog", "--page=here: PORT, ADDRESS:PORT or unix:PATH"},
     {"--page=0.0.0.0:80 prog", "--page-remote says that this is wanted"},
@@ -336,6 +354,7 @@ int main(void) {
     tcase_add_test(tcase, a_sampling_rate_implies_sampling_and_sampling_alone_is_at_4096);
     tcase_add_test(tcase, sampling_on_overrun_comes_with_room_for_what_it_does_not_wait_for);
     tcase_add_test(tcase, reads_every_option_of_the_main_job);
+    tcase_add_test(tcase, dumps_may_be_taken_every_part_of_a_second);
     tcase_add_test(tcase, executables_may_be_left_as_they_are);
     tcase_add_test(tcase, values_may_follow_as_the_next_argument);
     tcase_add_test(tcase, a_peak_step_is_a_share_or_a_size);

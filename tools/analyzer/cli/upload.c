@@ -43,6 +43,12 @@ static const struct ml_option options[] = {
      .least = ML_UPLOAD_LEAST_BYTES,
      .value = "BYTES",
      .help = "as memlog run has it (10000000), 4K or more: pruned harder until it fits"},
+    {.name = "--upload-prune",
+     ML_COUNT_TO(struct request, upload.prune),
+     .least = 1,
+     .most = ML_UPLOAD_PRUNE_MAX,
+     .value = "RATIO",
+     .help = "and so many times smaller than the whole body, as memlog run has it; never below 4K"},
     {.name = "--upload-names",
      ML_WORD_TO(struct request, names),
      .words = policies,
@@ -98,8 +104,7 @@ static void say_shape(const struct ml_upload_cut *cut) {
     }
 }
 
-static void
-say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uint64_t max_bytes) {
+static void say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut) {
     fprintf(
         stderr,
         "cut: %zu paths to their base names, %zu arguments left out, %zu names replaced\n",
@@ -130,8 +135,14 @@ say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uin
     );
     say_shape(cut);
     fprintf(
-        stderr, "size: %ju bytes of %ju allowed\n", (uintmax_t)cut->body_bytes, (uintmax_t)max_bytes
+        stderr,
+        "size: %ju bytes of %ju allowed\n",
+        (uintmax_t)cut->body_bytes,
+        (uintmax_t)cut->max_bytes
     );
+    if (cut->whole_bytes > 0) {
+        fprintf(stderr, "size: a whole one has %ju bytes\n", (uintmax_t)cut->whole_bytes);
+    }
 }
 
 static int
@@ -159,7 +170,7 @@ send_out(const struct ml_command *command, struct request *request, struct ml_lo
         }
         status = ml_output_close(&output, status);
         if (status == ML_OK) {
-            say_cut(&redacted, &cut, upload->max_bytes);
+            say_cut(&redacted, &cut);
         }
     }
     return status == ML_PEER_LIMIT ? ML_EXIT_FAILED
@@ -182,6 +193,11 @@ static int run(const struct ml_command *command, char *const *words) {
     }
     if (!request.output && isatty(STDOUT_FILENO)) {
         return ml_command_fail(command, "the body is binary: say -o FILE, or pipe it");
+    }
+    if (upload->prune > 0 && upload->keeps_small) {
+        return ml_command_fail(
+            command, "--upload-prune and --memlog-keep-small-allocations exclude each other"
+        );
     }
     upload->guid = request.guid ? request.guid : guid;
     /* The sender knows it: made of the guid. */

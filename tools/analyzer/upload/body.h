@@ -31,6 +31,7 @@ struct ml_upload {
     enum ml_upload_form form;
     uint64_t max_bytes;   /* of the body, compressed */
     bool keeps_small;     /* begin without pruning */
+    uint32_t prune;       /* the body is so many times smaller than a whole one; 0: any size */
     bool others_as_one;   /* set while it is made to fit; tools/analyzer/formats/chrome_trace.h */
     const char *guid;     /* 32 hex digits; a retry has the same */
     const char *boundary; /* of multipart forms */
@@ -44,6 +45,8 @@ struct ml_upload_cut {
     uint32_t frames;      /* that each stack keeps; 0: all */
     size_t others;        /* processes that are merged into one; 0: none */
     uint64_t body_bytes;
+    uint64_t whole_bytes; /* of a body without pruning; 0: not known */
+    uint64_t max_bytes;   /* that the body might have */
     uint64_t live_bytes,
         attributed_bytes;    /* of all processes; in stacks that were not folded, ... */
     uint64_t function_bytes; /* ... told of a function alone, ... */

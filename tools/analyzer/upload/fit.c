@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/upload_size.h"
 #include "tools/analyzer/formats/chrome_trace.h"
 #include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/prune.h"
@@ -285,15 +286,38 @@ static enum ml_status fit(struct fitting *fitting) {
     return status == ML_OK && !fitting->fits ? ML_PEER_LIMIT : status;
 }
 
+/* The size that the body may have: with a ratio, that part of one without pruning. */
+static enum ml_status bound_find(struct ml_upload *upload, uint64_t *out_whole_bytes) {
+    struct ml_upload whole = *upload;
+    struct ml_upload_bytes body = {NULL, 0};
+    enum ml_status status = ML_OK;
+    uint64_t bound = 0;
+
+    *out_whole_bytes = 0;
+    if (upload->prune == 0) {
+        return ML_OK;
+    }
+    whole.keeps_small = true;
+    status = ml_upload_make(&whole, &body);
+    free(body.bytes);
+    *out_whole_bytes = body.count_bytes;
+    bound = body.count_bytes / upload->prune;
+    bound = bound > ML_UPLOAD_LEAST_BYTES ? bound : ML_UPLOAD_LEAST_BYTES;
+    upload->max_bytes = bound < upload->max_bytes ? bound : upload->max_bytes;
+    return status;
+}
+
 enum ml_status
 ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut *out_cut) {
     struct fitting fitting = {.upload = *upload, .stacks_before = count_stacks(upload->stacks)};
     struct ml_stacks_copy whole;
+    uint64_t whole_bytes = 0;
     enum ml_status status = ML_OK;
 
     *out_cut = (struct ml_upload_cut){0};
     ml_stacks_take_details(upload->stacks, is_chromes(upload->form));
-    if (is_chromes(upload->form) && !upload->keeps_small) {
+    status = bound_find(&fitting.upload, &whole_bytes);
+    if (status == ML_OK && is_chromes(upload->form) && !upload->keeps_small) {
         upload->stacks->tree.count = 0; /* this form has only the processes */
         status = ml_stacks_merge_functions(upload->stacks);
     }
@@ -303,6 +327,8 @@ ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut 
     fitting.whole = &whole;
     status = fit(&fitting);
     *out_cut = fitting.cut;
+    out_cut->whole_bytes = whole_bytes;
+    out_cut->max_bytes = fitting.upload.max_bytes;
     ml_stacks_copy_fini(&whole);
     if (status == ML_OK &&
         fwrite(fitting.body.bytes, 1, fitting.body.count_bytes, out) != fitting.body.count_bytes) {
