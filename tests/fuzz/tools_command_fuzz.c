@@ -160,6 +160,7 @@ static const struct line {
     {&ml_command_diff, {NULL}, {metrics, limits, pids, focuses}, FILE_BOTH},
     {&ml_command_diff, {"--json"}, {metrics, limits, pids}, FILE_BOTH},
     {&ml_command_diff, {"--leaks"}, {metrics, limits, pids}, FILE_BOTH},
+    {&ml_command_diff, {"--leaks"}, {metrics, limits}, FILE_FIRST},
     {&ml_command_diff, {"--html", "-o", "/dev/null"}, {metrics, pids, groupings}, FILE_BOTH},
     {&ml_command_diff, {"--pprof", "-o", "/dev/null"}, {metrics, pids}, FILE_BOTH},
     {&ml_command_flamegraph,

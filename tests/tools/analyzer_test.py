@@ -124,6 +124,16 @@ class Analyzer(unittest.TestCase):
         self.assertTrue(any(leak["stackframes"] for leak in leaks))
         self.assertTrue(all(set(leak["count_by_type"].values()) == {leak["count"]} for leak in leaks))
         self.assertIn("Processes", self.analyze("diff", self.dump, other).stdout.decode())
+        # Of one dump: catapult's diff_heap_profiler takes it as what grew from nothing.
+        whole = json.loads(self.analyze("diff", "--leaks", other).stdout)
+        held = [stack for stack in diff["stacks"] if stack["to"]["live_bytes"] > 0]
+        self.assertEqual(sorted((leak["size"], leak["count"]) for leak in whole),
+                         sorted((stack["to"]["live_bytes"], stack["to"]["live_blocks"]) for stack in held))
+        self.assertEqual([leak["size"] for leak in whole], sorted((leak["size"] for leak in whole), reverse=True))
+        self.assertEqual(json.loads(self.analyze("diff", "--leaks", "--limit=1", other).stdout), whole[:1])
+        self.refuse("diff", "--html", self.dump, saying="two dumps are compared: FROM and TO; one is for --leaks alone")
+        self.refuse("diff", "--leaks", saying="two dumps are compared")
+        self.refuse("diff", "--leaks", "missing", code=1, saying="missing: No such file")
         self.refuse("diff", "--leaks", "--pprof", self.dump, other, saying="one of them")
         self.refuse("diff", self.dump, saying="two dumps are compared")
         self.refuse("diff", self.dump, "missing", code=1, saying="missing: No such file")

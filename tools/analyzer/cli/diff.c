@@ -35,7 +35,8 @@ static const struct ml_option options[] = {
              "pprof::base"},
     {.name = "--leaks",
      ML_CHOICE_TO(struct request, form, FORM_LEAKS),
-     .help = "what grew alone, in the JSON form of catapult's diff_heap_profiler"},
+     .help = "what grew alone, in the JSON form of catapult's diff_heap_profiler; of one dump all "
+             "that was never freed"},
     ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
     ML_ROW_METRIC(struct request, metric, "what the change is counted in (default: live bytes)"),
     ML_ROW_LIMIT(struct request, limit, "at most N stacks of each list (text: 5, JSON: all)"),
@@ -101,10 +102,12 @@ static int load_sides(
     struct ml_report out_reports[ML_DIFF_SIDES]
 ) {
     struct ml_load loads[ML_DIFF_SIDES];
+    const bool is_one = !request->files[ML_DIFF_TO];
 
     for (int side = 0; side < ML_DIFF_SIDES; side++) {
+        const char *path = request->files[is_one ? 0 : side];
         loads[side] = (struct ml_load
-        ){.path = request->files[side],
+        ){.path = path,
           .output_path = request->output,
           .heap = request->heap,
           .may_lack_heap = side == 0,
@@ -115,9 +118,15 @@ static int load_sides(
         out_reports[side] = (struct ml_report){
             .profile = &loaded[side].profile,
             .stacks = &loaded[side].stacks,
-            .file_path = request->files[side],
+            .file_path = path,
             .limit = request->limit,
         };
+    }
+    if (is_one) {
+        loaded[ML_DIFF_FROM].stacks.profile =
+            &loaded[ML_DIFF_FROM].profile; /* with nothing in it */
+        loads[ML_DIFF_TO].may_lack_heap = false;
+        return ml_command_load(command, &loads[ML_DIFF_TO], &loaded[ML_DIFF_TO]);
     }
     return ml_command_load_pair(command, loads, loaded);
 }
@@ -137,9 +146,16 @@ static int run(const struct ml_command *command, char *const *words) {
     if (request.grouping != ML_GROUP_NONE && request.form != FORM_HTML) {
         return ml_command_fail(command, "--by goes with --html only");
     }
+    if (!request.files[ML_DIFF_TO] && request.form != FORM_LEAKS) {
+        return ml_command_fail(
+            command, "two dumps are compared: FROM and TO; one is for --leaks alone"
+        );
+    }
     exit_code = load_sides(command, &request, loaded, sides);
-    for (int side = 0; exit_code == ML_EXIT_OK && side < ML_DIFF_SIDES; side++) {
-        if (!ml_command_knows(command, request.files[side], &loaded[side], request.metric)) {
+    for (int side = request.files[ML_DIFF_TO] ? ML_DIFF_FROM : ML_DIFF_TO;
+         exit_code == ML_EXIT_OK && side < ML_DIFF_SIDES;
+         side++) {
+        if (!ml_command_knows(command, sides[side].file_path, &loaded[side], request.metric)) {
             exit_code = ML_EXIT_LACKING;
         }
     }
@@ -156,11 +172,15 @@ const struct ml_command ml_command_diff = {
         {.program = "memlog",
          .name = "diff",
          .summary = "what changed between two dumps",
-         .usage = "[OPTIONS] FROM TO",
+         .usage = "[OPTIONS] FROM TO | --leaks DUMP",
          .about = "Tells what changed between two dumps, of one run or of two, also of two "
                   "builds: stacks are told by their functions. What grew stands first.",
          ML_OPTIONS(options),
-         ML_OPERANDS_DUMPS(struct request, files, ML_DIFF_SIDES),
+         .operands = ML_OPERANDS_FILES,
+         .operands_offset = offsetof(struct request, files),
+         .operands_least = 1,
+         .operands_most = ML_DIFF_SIDES,
+         .operands_missing = "two dumps are compared: FROM and TO",
          .notes = "Figures of processes and of all together are those of the whole dumps, "
                   "whatever is asked for. Expressions are POSIX extended ones, as of grep -E.",
          .example = "memlog diff --html -o grown.html 0001.manual.pftrace 0002.exit.pftrace"},
