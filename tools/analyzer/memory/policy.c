@@ -42,7 +42,8 @@ static void texts_of(
     out_texts[ML_POLICY_STACK_FUNCTION] = text->functions;
     out_texts[ML_POLICY_STACK_SOURCE_FILE] = text->files;
     out_texts[ML_POLICY_STACK_MODULE] = text->modules;
-    out_texts[ML_POLICY_TYPE_INFO] = "no typeinfo"; /* dmprof's word for a type that is unknown */
+    out_texts[ML_POLICY_TYPE_INFO] =
+        row->type.count_bytes > 0 ? row->type.bytes : "no typeinfo"; /* dmprof's word */
     out_texts[ML_POLICY_MAPPED_PATH] = row->path.bytes;
     out_texts[ML_POLICY_MAPPED_PERMISSION] =
         ml_row_permissions(row->permissions, scratch->permissions);

@@ -202,6 +202,7 @@ static void take(void *context, const struct ml_owned *owned) {
         .path = region->name,
         .name = name_of(region, &origin),
         .file = ml_component_is_slack(owned->kind) ? no_text : file_of(process, region),
+        .type = no_text,
         .node = node_of(making, origin.process, origin.node)};
 
     if (owned->kind == ML_COMPONENT_HEAP) {
@@ -211,7 +212,8 @@ static void take(void *context, const struct ml_owned *owned) {
     }
 }
 
-/* What live blocks hold, by their stacks. What no stack is known for is a row without one. */
+/* What live blocks hold, by their stacks and types. What no stack is known for is a row without
+ * one. */
 static void put_heap(struct making *making) {
     const struct ml_profile_process *process = making->process;
     struct ml_row row = {
@@ -222,7 +224,8 @@ static void put_heap(struct making *making) {
             MEMLOG_SERVICE_MEMORY_PERMISSION_READ | MEMLOG_SERVICE_MEMORY_PERMISSION_WRITE,
         .path = no_text,
         .name = no_text,
-        .file = no_text};
+        .file = no_text,
+        .type = no_text};
     struct ml_component_figures part;
 
     for (size_t i = 0; process->cells_were_laid && i < process->cells_count; i++) {
@@ -231,9 +234,11 @@ static void put_heap(struct making *making) {
             &making->heap, cell->resident_private_bytes, cell->resident_shared_bytes
         );
         row.node = node_of(making, process, cell->node);
+        row.type = ml_profile_type_name(process, cell->type);
         put(making, row, &part, ML_ROW_OTHERS);
     }
     row.node = ML_STACKS_NONE;
+    row.type = no_text;
     put(making, row, &making->heap, ML_ROW_OTHERS);
 }
 
@@ -260,7 +265,8 @@ static int row_order(const void *left, const void *right) {
     }
     int order = text_order(a->path, b->path);
     order = order != 0 ? order : text_order(a->name, b->name);
-    return order != 0 ? order : text_order(a->file, b->file);
+    order = order != 0 ? order : text_order(a->file, b->file);
+    return order != 0 ? order : text_order(a->type, b->type);
 }
 
 /* Make one row of equal ones. */

@@ -41,6 +41,7 @@ struct ml_row {
     struct ml_profile_text
         name; /* that the program gave it (PR_SET_VMA_ANON_NAME), without NUL; "": none */
     struct ml_profile_text file; /* path, or of .bss the file that it belongs to; "": none */
+    struct ml_profile_text type; /* of live blocks; "": not known, or they are none */
     uint32_t node;               /* of the stacks; ML_STACKS_NONE: no stack */
     struct ml_component_figures figures; /* of a private row no shared bytes, and the other way */
 };

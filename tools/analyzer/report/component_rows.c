@@ -96,6 +96,10 @@ static void put_row(
     );
     ml_report_put(page, component_name(table, sorted->component));
     put_mapping(page, row);
+    if (row->type.count_bytes > 0) {
+        ml_report_print(page, "  ");
+        ml_report_put(page, row->type.bytes);
+    }
     if (row->node != ML_STACKS_NONE) {
         const struct ml_report report = {.profile = stacks->profile, .stacks = stacks};
         const struct ml_report_page stack_page = {
@@ -120,7 +124,7 @@ enum ml_status ml_component_rows(
     if (done) {
         ml_report_print(
             &page,
-            ML_DIM "%12s  %7s  %-8s %s %-7s  component, mapping, stack" ML_PLAIN "\n",
+            ML_DIM "%12s  %7s  %-8s %s %-7s  component, mapping, type, stack" ML_PLAIN "\n",
             "bytes",
             "process",
             "by",
@@ -165,6 +169,8 @@ static void csv_row(
     );
     ml_row_text_make(table->text, stacks, row->node);
     ml_csv_text(out, table->text->functions);
+    (void)putc(',', out);
+    ml_csv_text(out, row->type.bytes);
     (void)putc('\n', out);
 }
 
@@ -176,7 +182,7 @@ enum ml_status ml_component_rows_csv(
 
     fputs(
         "pid,component,allocator,kind,permissions,shared_with,path,name,private_bytes,shared_bytes,"
-        "proportional_bytes,swapped_bytes,stack\n",
+        "proportional_bytes,swapped_bytes,stack,type\n",
         out
     );
     for (size_t i = 0; done && i < listing.rows.count; i++) {

@@ -112,6 +112,21 @@ START_TEST(each_key_is_matched_with_its_own_text) {
     ck_assert_str_eq(component(&row), "named");
     row = row_of(ML_ROW_SLACK, ML_COMPONENT_SLACK, "[heap]");
     ck_assert_str_eq(component(&row), "malloc");
+    row = row_of(ML_ROW_MALLOC, ML_COMPONENT_HEAP, "");
+    row.type = (struct ml_profile_text){.bytes = "Boxes", .count_bytes = 5};
+    ck_assert_str_eq(component(&row), "malloc");
+    row.type = (struct ml_profile_text){.bytes = "Box", .count_bytes = 3};
+    ck_assert_str_eq(component(&row), "typed");
+}
+END_TEST
+
+START_TEST(a_type_that_is_not_known_is_dmprofs_word) {
+    struct ml_row row = row_of(ML_ROW_MALLOC, ML_COMPONENT_HEAP, "");
+
+    read_policy(OWN "{\"name\": \"untyped\", \"typeinfo\": \"no typeinfo\"}," LAST);
+    ck_assert_str_eq(component(&row), "untyped");
+    row.type = (struct ml_profile_text){.bytes = "Box", .count_bytes = 3};
+    ck_assert_str_eq(component(&row), "rest");
 }
 END_TEST
 
@@ -257,6 +272,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_first_rule_that_matches_takes_the_row);
     tcase_add_test(cases, each_key_is_matched_with_its_own_text);
+    tcase_add_test(cases, a_type_that_is_not_known_is_dmprofs_word);
     tcase_add_test(cases, source_files_and_modules_of_a_stack_are_matched);
     tcase_add_test(cases, a_component_of_each_module_is_named_by_it);
     tcase_add_test(cases, errors_name_file_and_rule);

@@ -116,6 +116,30 @@ START_TEST(live_blocks_and_slack_are_the_allocators) {
 }
 END_TEST
 
+/* Cells of one stack with two types; the profile owns the arrays. */
+START_TEST(live_blocks_of_each_type_are_a_row) {
+    static const struct ml_profile_text box = {.bytes = "Box", .count_bytes = 3};
+    struct ml_profile_process *first = &profile.processes[0];
+
+    first->strings = calloc(1, sizeof first->strings[0]);
+    first->strings[0] = box;
+    first->strings_count = 1;
+    first->types = calloc(1, sizeof first->types[0]);
+    first->types[0] = (struct ml_profile_type){.id = 5, .string = 0};
+    first->types_count = 1;
+    first->cells[1].type = 5;
+    ml_rows_fini(&rows);
+    ck_assert(ml_rows_add(&rows, &stacks, &sharing, first));
+    const struct ml_row *heap = find(ML_ROW_MALLOC, ML_COMPONENT_HEAP, ML_ROW_PRIVATE);
+    ck_assert_str_eq(heap[0].type.bytes, "");
+    ck_assert_uint_eq(heap[0].figures.private, 3 * KIB);
+    ck_assert_str_eq(heap[1].type.bytes, "Box");
+    ck_assert_uint_eq(heap[1].figures.private, 1 * KIB);
+    ck_assert_str_eq(heap[2].type.bytes, "");
+    ck_assert_uint_eq(heap[2].figures.private, 1 * KIB);
+}
+END_TEST
+
 START_TEST(a_mapping_has_its_stack_and_the_name_that_the_program_gave) {
     const struct ml_row *row = find(ML_ROW_MMAP, ML_COMPONENT_MAPPED, ML_ROW_PRIVATE);
 
@@ -213,6 +237,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_rows_add_up_to_the_kernels_figures);
     tcase_add_test(cases, live_blocks_and_slack_are_the_allocators);
+    tcase_add_test(cases, live_blocks_of_each_type_are_a_row);
     tcase_add_test(cases, a_mapping_has_its_stack_and_the_name_that_the_program_gave);
     tcase_add_test(cases, a_file_is_shared_with_the_group_or_with_others);
     tcase_add_test(cases, a_child_has_its_parents_stack_for_what_it_inherited);
