@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ipc/trace/pid.h"
+
 /* Perfetto's clock ids. */
 enum {
     CLOCK_ID_REALTIME = 1,
@@ -14,9 +16,6 @@ enum {
 
 /* The sequence of all packets but those of profiles. */
 enum { SEQUENCE_COMMON = 1 };
-
-/* Above PID_MAX_LIMIT (2^22): no process can have it. */
-enum { TRACE_PID_FORMER = 1 << 30 };
 
 /* The standard packets leave out longer arguments; the exact ones have all. */
 enum { SHOWN_ARGUMENTS_MAX_BYTES = 16 * 1024 };
@@ -72,7 +71,7 @@ ml_dump_standard_init(struct ml_dump_standard *standard, const struct ml_snapsho
     for (uint32_t i = 0; i < count; i++) {
         bool is_last = i + 1 == count || sorted[i + 1].pid != sorted[i].pid;
         standard->trace_pids[sorted[i].index] =
-            is_last ? sorted[i].pid : TRACE_PID_FORMER + sorted[i].index;
+            is_last ? sorted[i].pid : ML_TRACE_PID_FORMER + sorted[i].index;
     }
     free(sorted);
     return ML_OK;
