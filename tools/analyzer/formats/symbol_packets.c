@@ -106,13 +106,38 @@ static void write_packet(struct writing *writing, FILE *out) {
       pb_encode_submessage(&stream, ml_trace_TracePacket_fields, &packet));
 }
 
-static bool is_written(const struct ml_place *place) {
-    return place->kind == ML_FRAME_ADDRESS && place->file != ML_STACKS_NONE &&
-           place->symbols_count > 0 && !place->is_brought;
+/* Whether it was not told before; false without memory, too. */
+static bool
+is_new(const struct ml_stacks *stacks, const struct ml_place *place, struct ml_string_table *told) {
+    const struct ml_code_file *file = &stacks->files[place->file];
+    const size_t known = told->count;
+    char *key = NULL;
+    size_t count = 0;
+    FILE *text = open_memstream(&key, &count);
+    bool is_added = false;
+
+    if (text) {
+        fwrite(&place->offset, sizeof place->offset, 1, text);
+        fwrite(&file->build_id.count_bytes, sizeof file->build_id.count_bytes, 1, text);
+        fwrite(file->build_id.bytes, 1, file->build_id.count_bytes, text);
+        fwrite(file->path.bytes, 1, file->path.count_bytes, text);
+        is_added = fclose(text) == 0 && ml_string_table_copy(told, key, count) == known;
+    }
+    free(key);
+    return is_added;
 }
 
-enum ml_status
-ml_symbol_packets_write(const struct ml_stacks *stacks, FILE *out, size_t *out_places) {
+/* Whether its names are written; with `told`, those that the dump has, too. */
+static bool is_written(
+    const struct ml_stacks *stacks, const struct ml_place *place, struct ml_string_table *told
+) {
+    return place->kind == ML_FRAME_ADDRESS && place->file != ML_STACKS_NONE &&
+           place->symbols_count > 0 && (told ? is_new(stacks, place, told) : !place->is_brought);
+}
+
+static enum ml_status write_all(
+    const struct ml_stacks *stacks, struct ml_string_table *told, FILE *out, size_t *out_places
+) {
     uint32_t *places = calloc(stacks->places_count + 1, sizeof *places);
     size_t count = 0;
 
@@ -121,7 +146,7 @@ ml_symbol_packets_write(const struct ml_stacks *stacks, FILE *out, size_t *out_p
         return ML_ENV_MEMORY;
     }
     for (uint32_t i = 0; i < stacks->places_count; i++) {
-        if (is_written(&stacks->places[i])) {
+        if (is_written(stacks, &stacks->places[i], told)) {
             places[count++] = i;
         }
     }
@@ -140,4 +165,17 @@ ml_symbol_packets_write(const struct ml_stacks *stacks, FILE *out, size_t *out_p
     *out_places = count;
     free(places);
     return ML_OK;
+}
+
+enum ml_status
+ml_symbol_packets_write(const struct ml_stacks *stacks, FILE *out, size_t *out_places) {
+    return write_all(stacks, NULL, out, out_places);
+}
+
+enum ml_status ml_symbol_packets_write_new(
+    const struct ml_stacks *stacks, struct ml_string_table *told, FILE *out
+) {
+    size_t places = 0;
+
+    return write_all(stacks, told, out, &places);
 }

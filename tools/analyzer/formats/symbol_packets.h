@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "ipc/wire/ml_status.h"
+#include "tools/analyzer/model/string_table.h"
 #include "tools/analyzer/stacks/stacks.h"
 
 /* Write packets with the names of all places whose names are not in the dump already. *out_places
@@ -19,5 +20,11 @@
  * Errors: ML_ENV_MEMORY. Errors of the file stay with the file. */
 ML_NODISCARD enum ml_status
 ml_symbol_packets_write(const struct ml_stacks *stacks, FILE *out, size_t *out_places);
+
+/* The same for a trace of several dumps: the names of all places but those that are in `told`,
+ * which are in it then. */
+ML_NODISCARD enum ml_status ml_symbol_packets_write_new(
+    const struct ml_stacks *stacks, struct ml_string_table *told, FILE *out
+);
 
 #endif
