@@ -112,12 +112,17 @@ extern const struct ml_command ml_command_upload;
     }
 
 /* The operands: dumps, `count` of them. */
+#define ML_NO_DUMP_WAS_NAMED                                                                       \
+    "no dump was named; dumps are the *.pftrace files in the output folder of memlog run"
 #define ML_OPERANDS_DUMPS(type, member, count)                                                     \
     .operands = ML_OPERANDS_FILES, .operands_offset = offsetof(type, member),                      \
     .operands_least = (count), .operands_most = (count),                                           \
-    .operands_missing = (count) > 1 ? "two dumps are compared: FROM and TO"                        \
-                                    : "no dump was named; dumps are the *.pftrace files in the "   \
-                                      "output folder of memlog run"
+    .operands_missing = (count) > 1 ? "two dumps are compared: FROM and TO" : ML_NO_DUMP_WAS_NAMED
+
+/* Likewise, one to `count`, behind which NULL has room. */
+#define ML_OPERANDS_MANY_DUMPS(type, member, count)                                                \
+    .operands = ML_OPERANDS_FILES, .operands_offset = offsetof(type, member), .operands_least = 1, \
+    .operands_most = (count), .operands_missing = ML_NO_DUMP_WAS_NAMED
 
 extern const char *const ml_metric_words[]; /* in the enum's order */
 extern const char *const ml_moment_words[]; /* likewise, up to ML_MOMENT_PEAK */

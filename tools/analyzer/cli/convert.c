@@ -7,6 +7,7 @@
 
 #include "base/input_file.h"
 #include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/cli/join.h"
 #include "tools/analyzer/formats/chrome_trace.h"
 #include "tools/analyzer/formats/collapsed.h"
 #include "tools/analyzer/formats/flame.h"
@@ -18,8 +19,12 @@
 /* In the order of form_words. */
 enum to { TO_PERFETTO, TO_PPROF, TO_HEAP, TO_CHROME, TO_COLLAPSED, TO_SQLITE, TO_JSON, TO_HTML };
 
+/* Of one run; a recording has fewer. */
+enum { DUMPS_MAX = 256 };
+
 struct request {
     enum to to;
+    const char *files[DUMPS_MAX + 1];
     const char *output, *before;
     enum ml_metric metric;
     struct ml_load load;
@@ -144,11 +149,12 @@ struct form {
     bool has_order;  /* shows frames alone */
     bool is_binary;  /* not for a terminal */
     bool lists_all;  /* also of processes without a profile */
+    bool takes_many; /* dumps */
     enum ml_load_processes processes;
 };
 
 static const struct form forms[] = {
-    [TO_PERFETTO] = {.write = write_perfetto, .is_binary = true},
+    [TO_PERFETTO] = {.write = write_perfetto, .is_binary = true, .takes_many = true},
     [TO_PPROF] = {.write = write_pprof, .has_metric = true, .is_binary = true},
     [TO_HEAP] = {.write = write_heap},
     [TO_CHROME] = {.write = write_chrome, .has_metric = true, .is_binary = true},
@@ -194,11 +200,16 @@ static int check(const struct ml_command *command, struct request *request, uint
             command, "--before goes with --to=pprof only; memlog diff --html shows what changed"
         );
     }
+    if (request->files[1] && !form->takes_many) {
+        return ml_command_fail(
+            command, "only --to=perfetto takes more than one dump: those of one run"
+        );
+    }
     if (request->to == TO_PERFETTO && (load->pid || load->heap || load->prune_bytes || load->dump ||
                                        load->ended || strcmp(load->path, "-") == 0)) {
         return ml_command_fail(
             command,
-            "--to=perfetto is a dump file as it stands: no --pid, --heap, --prune, --dump or "
+            "--to=perfetto is dump files as they stand: no --pid, --heap, --prune, --dump or "
             "--ended, not stdin"
         );
     }
@@ -240,9 +251,13 @@ static int run(const struct ml_command *command, char *const *words) {
     if (!ml_command_read(command, words, &request, &given, &exit_code)) {
         return exit_code;
     }
+    request.load.path = request.files[0];
     exit_code = check(command, &request, given);
     if (exit_code != ML_EXIT_OK) {
         return exit_code;
+    }
+    if (request.files[1]) {
+        return ml_command_join(command, &request.load, request.files);
     }
     exit_code = ml_command_load_with(command, &request.load, request.before, loaded);
     request.earlier = &loaded[1];
@@ -251,7 +266,11 @@ static int run(const struct ml_command *command, char *const *words) {
         exit_code = ML_EXIT_LACKING;
     }
     if (exit_code == ML_EXIT_OK) {
-        exit_code = write_form(command, &request, &loaded[0]);
+        /* `cat A B` adds their cumulative figures up, for Perfetto's tools. */
+        const bool is_series =
+            request.to == TO_PERFETTO && !loaded[0].is_stream && loaded[0].profile.dumps_count > 1;
+        exit_code = is_series ? ml_command_join(command, &request.load, request.files)
+                              : write_form(command, &request, &loaded[0]);
     }
     ml_loaded_fini(&loaded[0]);
     ml_loaded_fini(&loaded[1]);
@@ -263,10 +282,10 @@ const struct ml_command ml_command_convert = {
         {.program = "memlog",
          .name = "convert",
          .summary = "turn a dump into another format",
-         .usage = "--to=FORMAT [OPTIONS] DUMP",
+         .usage = "--to=FORMAT [OPTIONS] DUMP...",
          .about = "Turns a dump into what other tools read.",
          ML_OPTIONS(options),
-         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         ML_OPERANDS_MANY_DUMPS(struct request, files, DUMPS_MAX),
          .notes =
              "Formats:\n"
              "  pprof      gzipped profile.proto, for go tool pprof, speedscope, Pyroscope ...\n"
@@ -275,7 +294,7 @@ const struct ml_command ml_command_convert = {
              "             all dumps of a file\n"
              "  collapsed  one stack a line, for flamegraph.pl, inferno, speedscope\n"
              "  perfetto   the dump itself with the names that were found (= memlog\n"
-             "             symbolize -o FILE)\n"
+             "             symbolize -o FILE); of several dumps of one run a single trace\n"
              "  sqlite     a database with the names of Perfetto's tables, for sqlite3\n"
              "  json       what memlog report --json prints\n"
              "  html       one page with a flame graph (= memlog flamegraph)",

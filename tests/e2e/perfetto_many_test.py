@@ -1,0 +1,136 @@
+"""Several dumps of a run as one Perfetto trace, taken in by the rules of Perfetto's importer, against what memlog reports of each."""
+import json
+import unittest
+
+import harness
+import imported
+
+# Four steps, each with memory that comes and goes; a child that a dump sees, and at the end another program under the same number.
+STEPS = """
+import os, sys, time
+kept = []
+def step(number):
+    kept.append([b"%d" % i * 3000 for i in range(50 * (number + 1))])
+    if number > 1:
+        del kept[0]
+    open(f"ready{number}", "w").close()
+    while not os.path.exists(f"go{number}"):
+        time.sleep(0.02)
+step(0)
+if os.fork() == 0:
+    child = [b"y" * 2000 for i in range(100)]
+    while not os.path.exists("go1"):
+        time.sleep(0.02)
+    os._exit(0)
+step(1)
+os.wait()
+step(2)
+os.execv(sys.executable, [sys.executable, "-c", '''
+import os, time
+more = [bytearray(5000) for i in range(30)]
+open("ready3", "w").close()
+while not os.path.exists("go3"):
+    time.sleep(0.02)
+'''])
+"""
+STEPS_COUNT = 4
+
+
+class PerfettoMany(harness.Case):
+    def memlog_words(self, *words, fails=False):
+        answer = harness.run_words([str(harness.MEMLOG), *map(str, words)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode != 0, fails, answer.stderr)
+        return answer
+
+    def make_dumps(self):
+        process = self.memlog_start("/usr/bin/python3", "-c", STEPS)
+        for number in range(STEPS_COUNT):
+            self.wait_for(f"step {number}", (self.folder / f"ready{number}").exists)
+            self.memlog_words("dump")
+            (self.folder / f"go{number}").touch()
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)
+        dumps = sorted(self.folder.glob("dumps*/*.pftrace"))
+        self.assertEqual(len(dumps), STEPS_COUNT + 1)
+        return dumps
+
+    def trace_pid(self, trace, entries, entry):
+        """Under which number the trace shows a process: another one, if a later one has its own."""
+        name = f"{entry['name']} (pid {entry['pid']} before)"
+        former = [pid for pid, one in trace.names.items() if one == name]
+        is_last = entry["id"] == max(one["id"] for one in entries if one["pid"] == entry["pid"])
+        return entry["pid"] if is_last else former[0]
+
+    def assert_as_reported(self, trace, dumps):
+        self.assertEqual(len(trace.clocks), len(dumps))
+        reports = [self.report(dump) for dump in dumps]
+        entries = reports[-1]["processes"]
+        checked = 0
+        for until, report in zip(trace.clocks, reports):
+            for entry in report["processes"]:
+                pid = self.trace_pid(trace, entries, entry)
+                self.assertEqual(trace.live(pid, until), entry["live_bytes"], entry["name"])
+                self.assertEqual(trace.total(pid, until), entry["total_bytes"], entry["name"])
+                checked += entry["live_bytes"] > 0
+        return checked
+
+    def test_each_dump_has_its_figures(self):
+        dumps = self.make_dumps()
+        self.memlog_words("convert", "--to=perfetto", "-o", "many.pftrace", *reversed(dumps))
+        data = (self.folder / "many.pftrace").read_bytes()
+        trace = imported.Imported(data)
+        self.assertGreater(self.assert_as_reported(trace, dumps), STEPS_COUNT)
+        errors = {name: count for name, count in trace.stats.items() if isinstance(name, str) and count}
+        self.assertEqual(errors, {})
+        # Behind one another, the same files count what was there before once more.
+        beside = imported.Imported(b"".join(dump.read_bytes() for dump in dumps))
+        (pid,) = {one["pid"] for one in self.report(dumps[0])["processes"]}
+        self.assertGreater(beside.live(pid, beside.clocks[1]), trace.live(pid, trace.clocks[1]))
+        self.assertGreater(max(beside.smaps.values()), 1)
+        self.assertEqual(set(trace.smaps.values()), {1})
+
+    def test_windows_follow_one_another_and_statistics_are_told_once(self):
+        dumps = self.make_dumps()
+        self.memlog_words("convert", "--to=perfetto", "-o", "many.pftrace", *dumps)
+        trace = imported.Imported((self.folder / "many.pftrace").read_bytes())
+        windows = {}
+        for pid, heap, start, end in trace.profiles:
+            self.assertLessEqual(start, end)
+            if (pid, heap) in windows:
+                self.assertEqual(start, windows[pid, heap] + 1)
+            windows[pid, heap] = end
+        self.assertGreater(len(trace.profiles), len(windows))
+        report = self.report(dumps[-1])
+        for entry in report["processes"]:
+            pid = self.trace_pid(trace, report["processes"], entry)
+            self.assertEqual(trace.stats["heapprofd_unwind_samples", pid], entry["events"])
+            self.assertEqual(trace.stats["heapprofd_client_disconnected", pid], 1)
+
+    def test_memlog_reads_it_as_it_reads_its_dumps(self):
+        dumps = self.make_dumps()
+        self.memlog_words("convert", "--to=perfetto", "-o", "many.pftrace", *dumps)
+        for number, dump in enumerate(dumps, 1):
+            answer = harness.run_words(
+                [str(harness.MEMLOG), "report", "--json", f"--dump={number}", "many.pftrace"], self.folder, self.environment(), b"",
+                harness.TIMEOUT)
+            mine = json.loads(answer.stdout)
+            mine["processes"] = [entry for entry in mine["processes"] if entry["recorded"]]
+            theirs = self.report(dump)
+            self.assertEqual(mine["tree"], theirs["tree"])
+            self.assertEqual(mine["processes"], theirs["processes"])
+        # The same dumps in one file are the same trace.
+        (self.folder / "cat.pftrace").write_bytes(b"".join(dump.read_bytes() for dump in dumps))
+        self.memlog_words("convert", "--to=perfetto", "-o", "again.pftrace", "cat.pftrace")
+        self.assertEqual((self.folder / "again.pftrace").read_bytes(), (self.folder / "many.pftrace").read_bytes())
+
+    def test_what_does_not_belong_together_is_refused(self):
+        (first,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()
+        (second,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()
+        answer = self.memlog_words("convert", "--to=perfetto", "-o", "no.pftrace", first, second, fails=True)
+        self.assertIn("it is of another run", str(answer.stderr))
+        self.assertFalse((self.folder / "no.pftrace").exists())
+        answer = self.memlog_words("convert", "--to=pprof", "-o", "no.pb", first, second, fails=True)
+        self.assertIn("more than one dump", str(answer.stderr))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
