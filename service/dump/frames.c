@@ -295,7 +295,6 @@ static void clear_used(struct ml_dump_frames *frames) {
 
 enum ml_status ml_dump_frames_take(struct ml_dump_frames *frames, uint16_t heap) {
     frames->frames_count = 0;
-    frames->has_no_stack = false;
     clear_used(frames);
     free(frames->table); /* another heap may have few, and there may be many heaps */
     frames->table = NULL;
@@ -304,7 +303,6 @@ enum ml_status ml_dump_frames_take(struct ml_dump_frames *frames, uint16_t heap)
 
     for (uint32_t i = 0; i < frames->stacks_count; i++) {
         uint32_t at = frames->stacks[i].node_index;
-        frames->has_no_stack = frames->has_no_stack || at == ML_DUMP_NO_INDEX;
         while (at != ML_DUMP_NO_INDEX && frames->frame[at] == 0) {
             const uint32_t number = frame_met(frames, at);
             if (number == 0) {

@@ -42,7 +42,6 @@ struct ml_dump_frames {
     uint64_t factors[2];          /* of its hash */
     struct ml_dump_stack *stacks; /* room for every cell */
     uint32_t stacks_count;
-    bool has_no_stack; /* a stack has no node */
 };
 
 /* The index of the node with that id; ML_DUMP_NO_INDEX: there is none. */

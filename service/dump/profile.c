@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "ipc/wire/event.h"
 #include "ipc/wire/writer.h"
@@ -10,8 +11,9 @@
 /* TracePacket.sequence_flags */
 enum { SEQUENCE_CLEARED = 1, SEQUENCE_NEEDS_STATE = 2 };
 
-/* Where heapprofd splits its ProfilePackets. */
-enum { PROFILE_BODY_MAX_BYTES = 400 * 1000 };
+/* Stacks go out in batches of about so many bytes, each with what it needs and its figures. A file
+ * that is cut lacks the batch where it ends and those behind it, and shows the rest. */
+enum { BATCH_BYTES = 8 * 1024 };
 
 enum { FRAME_NAME_BYTES = 1100, NS_PER_US = 1000 };
 
@@ -25,7 +27,10 @@ struct profile {
     uint16_t heap;
     uint32_t sequence;
     bool cleared;
-    uint64_t index; /* of the next ProfilePacket */
+    uint64_t index;          /* of the next ProfilePacket */
+    uint32_t *frame_modules; /* [number of the frame - 1]: index; ML_DUMP_NO_INDEX: none */
+    bool *frames_interned;   /* [number of the frame]; 0: that of no stack */
+    bool *modules_interned;
 };
 
 static ml_trace_TracePacket sequence_head(struct profile *profile) {
@@ -126,36 +131,47 @@ static struct ml_string frame_name(
     return (struct ml_string){.data = buffer, .count_bytes = (uint32_t)count};
 }
 
-static void intern_frames(struct profile *profile) {
+/* The frame, and its module before it, unless they are there. */
+static void intern_frame(struct profile *profile, uint32_t frame) {
     const struct ml_snapshot_process *process = profile->process;
-    uint32_t module_before = 0;
-    uint32_t module = ML_DUMP_NO_INDEX;
+    const struct ml_snapshot_node *node =
+        &process->nodes[profile->frames->frames[frame - 1].node_index];
+    const uint32_t module = profile->frame_modules[frame - 1];
+    ml_trace_Frame message = {.iid = frame};
 
-    for (uint32_t frame = 1; frame <= profile->frames->frames_count; frame++) {
-        const struct ml_snapshot_node *node =
-            &process->nodes[profile->frames->frames[frame - 1].node_index];
-        ml_trace_Frame message = {.iid = frame};
+    if (profile->frames_interned[frame]) {
+        return;
+    }
+    profile->frames_interned[frame] = true;
+    if (node->frame == ML_FRAME_ADDRESS && module != ML_DUMP_NO_INDEX) {
+        if (!profile->modules_interned[module]) {
+            profile->modules_interned[module] = true;
+            intern_module(profile, module);
+        }
+        message.mapping_id = (uint64_t)module + 1;
+        message.has_rel_pc = true;
+        message.rel_pc = node->address - (uint64_t)process->modules[module].bias;
+    } else {
+        char buffer[FRAME_NAME_BYTES];
+        const struct ml_string name = frame_name(process, node, buffer);
+        intern_text(profile, ml_trace_InternedData_function_names_tag, frame, &name);
+        message.function_name_id = frame;
+    }
+    intern(profile, ml_trace_InternedData_frames_tag, ml_trace_Frame_fields, &message);
+}
 
-        /* Frames are in the order of modules, so each module is interned once. */
-        if (node->module != module_before) {
-            module_before = node->module;
-            module = ml_dump_module_find(process, node->module);
-            if (module != ML_DUMP_NO_INDEX) {
-                intern_module(profile, module);
-            }
-        }
-        if (node->frame == ML_FRAME_ADDRESS && node->module != 0 && module != ML_DUMP_NO_INDEX) {
-            message.mapping_id = (uint64_t)module + 1;
-            message.has_rel_pc = true;
-            message.rel_pc = node->address - (uint64_t)process->modules[module].bias;
-        } else {
-            char buffer[FRAME_NAME_BYTES];
-            const struct ml_string name = frame_name(process, node, buffer);
-            intern_text(profile, ml_trace_InternedData_function_names_tag, frame, &name);
-            message.function_name_id = frame;
-        }
+/* What stands for no stack; it has the number behind those of frames. */
+static uint32_t intern_no_stack(struct profile *profile) {
+    const uint32_t number = profile->frames->frames_count + 1;
+    const struct ml_string text = ml_string_of("[no stack]");
+    const ml_trace_Frame message = {.iid = number, .function_name_id = number};
+
+    if (!profile->frames_interned[0]) {
+        profile->frames_interned[0] = true;
+        intern_text(profile, ml_trace_InternedData_function_names_tag, number, &text);
         intern(profile, ml_trace_InternedData_frames_tag, ml_trace_Frame_fields, &message);
     }
+    return number;
 }
 
 /* With the frames of the thread and of the cut. */
@@ -188,50 +204,36 @@ static bool encode_callstack(pb_ostream_t *stream, const pb_field_t *field, void
     return pb_write(stream, stack->fields, stack->fields_bytes);
 }
 
-/* Callstacks have the numbers of the stacks, from 1. */
-static void intern_callstacks(struct profile *profile) {
+/* A callstack has the number of its stack, from 1. */
+static void intern_callstack(struct profile *profile, uint32_t number) {
     const struct ml_dump_frames *frames = profile->frames;
-    uint32_t no_stack_frame = frames->frames_count + 1;
+    uint32_t at = frames->stacks[number - 1].node_index;
     struct callstack stack;
+    ml_trace_Callstack message = {
+        .iid = number,
+        .frame_ids = {.funcs.encode = encode_callstack, .arg = &stack},
+    };
 
-    if (frames->has_no_stack) {
-        const struct ml_string text = ml_string_of("[no stack]");
-        ml_trace_Frame message = {.iid = no_stack_frame, .function_name_id = no_stack_frame};
-        intern_text(profile, ml_trace_InternedData_function_names_tag, no_stack_frame, &text);
-        intern(profile, ml_trace_InternedData_frames_tag, ml_trace_Frame_fields, &message);
+    stack.depth = 0;
+    if (at == ML_DUMP_NO_INDEX) {
+        stack.path[stack.depth++] = intern_no_stack(profile);
     }
-    for (uint32_t i = 0; i < frames->stacks_count; i++) {
-        uint32_t at = frames->stacks[i].node_index;
-        ml_trace_Callstack message = {
-            .iid = (uint64_t)i + 1,
-            .frame_ids = {.funcs.encode = encode_callstack, .arg = &stack},
-        };
-
-        stack.depth = 0;
-        if (at == ML_DUMP_NO_INDEX) {
-            stack.path[stack.depth++] = no_stack_frame;
-        }
-        while (at != ML_DUMP_NO_INDEX && stack.depth < sizeof stack.path / sizeof stack.path[0]) {
-            stack.path[stack.depth++] = frames->frame[at];
-            at = frames->parent_index[at];
-        }
-        callstack_close(&stack);
-        intern(profile, ml_trace_InternedData_callstacks_tag, ml_trace_Callstack_fields, &message);
+    while (at != ML_DUMP_NO_INDEX && stack.depth < sizeof stack.path / sizeof stack.path[0]) {
+        intern_frame(profile, frames->frame[at]);
+        stack.path[stack.depth++] = frames->frame[at];
+        at = frames->parent_index[at];
     }
+    callstack_close(&stack);
+    intern(profile, ml_trace_InternedData_callstacks_tag, ml_trace_Callstack_fields, &message);
 }
 
-/* The message around the samples of one ProfilePacket. */
-struct process_dump {
-    struct profile *profile;
-    bool continued;
-};
-
+/* Every one of a dump's packets stands alone: Perfetto's `continued` would let all wait for the
+ * last one, which a cut file lacks. */
 static bool encode_profile(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const struct process_dump *dump = *arg;
+    const struct profile *profile = *arg;
     ml_trace_ProfilePacket message = {
-        .continued = dump->continued,
-        .index = dump->profile->index,
-        .process_dumps = {.funcs.encode = ml_dump_encode_body, .arg = dump->profile->packet},
+        .index = profile->index,
+        .process_dumps = {.funcs.encode = ml_dump_encode_body, .arg = profile->packet},
     };
 
     return pb_encode_tag_for_field(stream, field) &&
@@ -241,8 +243,9 @@ static bool encode_profile(pb_ostream_t *stream, const pb_field_t *field, void *
 static const struct ml_string libc_heap = {
     .data = "libc.malloc", .count_bytes = sizeof "libc.malloc" - 1};
 
-/* The fields beside the samples, which each ProfilePacket has. */
-static void put_dump_head(struct profile *profile) {
+/* The fields beside the samples, which each ProfilePacket has; but what trace_processor adds up has
+ * the last one alone. */
+static void put_dump_head(struct profile *profile, bool is_last) {
     const struct ml_snapshot_process *process = profile->process;
     const struct memlog_service_moment *now = &profile->snapshot->order.now;
     bool ended = process->end.monotonic_ns != 0 && process->end.monotonic_ns < now->monotonic_ns;
@@ -251,7 +254,7 @@ static void put_dump_head(struct profile *profile) {
     ml_trace_ProfilePacket_ProcessHeapSamples message = {
         .pid = profile->trace_pid,
         .from_startup = process->from_startup,
-        .buffer_overran = process->lost_events > 0,
+        .buffer_overran = is_last && process->lost_events > 0,
         /* The UI adds up heaps of one process at the same moment, so their moments differ. */
         .timestamp = (ended ? process->end.monotonic_ns : now->monotonic_ns) + profile->heap,
         .sampling_interval_bytes = process->sampling.longest_bytes,
@@ -260,16 +263,16 @@ static void put_dump_head(struct profile *profile) {
         .orig_sampling_interval_bytes = process->sampling.count > 0
                                             ? process->sampling.changes[0].interval_bytes
                                             : process->sampling.longest_bytes,
-        .disconnected = process->stream_ended,
+        .disconnected = is_last && process->stream_ended,
         .start_timestamp = process->start.monotonic_ns,
-        .stats =
-            {
-                .unwinding_errors = process->broken_stacks,
-                .heap_samples = process->events,
-                .client_spinlock_blocked_us = process->accounting.waited_ns / NS_PER_US,
-            },
     };
 
+    if (is_last) {
+        message.stats = (ml_trace_ProfilePacket_ProcessStats
+        ){.unwinding_errors = process->broken_stacks,
+          .heap_samples = process->events,
+          .client_spinlock_blocked_us = process->accounting.waited_ns / NS_PER_US};
+    }
     if (profile->heap != 0) {
         int count = snprintf(heap_name, sizeof heap_name, "heap %u", (unsigned)profile->heap);
         name = (struct ml_string){.data = heap_name, .count_bytes = (uint32_t)count};
@@ -285,13 +288,12 @@ static void put_dump_head(struct profile *profile) {
     );
 }
 
-static void send_samples(struct profile *profile, bool continued) {
-    struct process_dump dump = {.profile = profile, .continued = continued};
+static void send_samples(struct profile *profile, bool is_last) {
     ml_trace_TracePacket head = sequence_head(profile);
 
     head.profile_packet.funcs.encode = encode_profile;
-    head.profile_packet.arg = &dump;
-    put_dump_head(profile);
+    head.profile_packet.arg = profile;
+    put_dump_head(profile, is_last);
     ml_dump_packet_send(profile->packet, &head, &head.profile_packet);
     profile->index++;
 }
@@ -301,37 +303,86 @@ static uint64_t difference(uint64_t more, uint64_t less) {
     return more > less ? more - less : 0;
 }
 
-static void put_samples(struct profile *profile) {
-    for (uint32_t i = 0; i < profile->frames->stacks_count; i++) {
-        const struct ml_dump_stack *stack = &profile->frames->stacks[i];
-        ml_trace_ProfilePacket_HeapSample sample = {
-            .callstack_id = (uint64_t)i + 1,
-            .self_allocated = stack->total_bytes,
-            .self_freed = difference(stack->total_bytes, stack->live_bytes),
-            .alloc_count = stack->total_blocks,
-            .free_count = difference(stack->total_blocks, stack->live_blocks),
-        };
+static void put_sample(struct profile *profile, uint32_t number) {
+    const struct ml_dump_stack *stack = &profile->frames->stacks[number - 1];
+    ml_trace_ProfilePacket_HeapSample sample = {
+        .callstack_id = number,
+        .self_allocated = stack->total_bytes,
+        .self_freed = difference(stack->total_bytes, stack->live_bytes),
+        .alloc_count = stack->total_blocks,
+        .free_count = difference(stack->total_blocks, stack->live_blocks),
+    };
 
-        /* A row of 0 bytes with a count makes Perfetto's sums wrong. Only the exact packets have
-         * blocks of size 0. */
-        if (sample.self_allocated == 0) {
-            continue;
-        }
-        if (sample.self_freed == 0) {
-            sample.alloc_count = stack->live_blocks;
-            sample.free_count = 0;
-        }
-        if (profile->packet->body_count > PROFILE_BODY_MAX_BYTES) {
-            send_samples(profile, true);
-        }
-        ml_dump_packet_add(
-            profile->packet,
-            ml_trace_ProfilePacket_ProcessHeapSamples_samples_tag,
-            ml_trace_ProfilePacket_HeapSample_fields,
-            &sample
-        );
+    /* A row of 0 bytes with a count makes Perfetto's sums wrong. Only the exact packets have
+     * blocks of size 0. */
+    if (sample.self_allocated == 0) {
+        return;
     }
-    send_samples(profile, false);
+    if (sample.self_freed == 0) {
+        sample.alloc_count = stack->live_blocks;
+        sample.free_count = 0;
+    }
+    ml_dump_packet_add(
+        profile->packet,
+        ml_trace_ProfilePacket_ProcessHeapSamples_samples_tag,
+        ml_trace_ProfilePacket_HeapSample_fields,
+        &sample
+    );
+}
+
+/* Of all stacks what they are made of, and their figures; batch by batch. */
+static void send_stacks(struct profile *profile) {
+    const uint32_t count = profile->frames->stacks_count;
+    uint32_t sent = 0;
+
+    do {
+        const uint32_t first = sent;
+        while (sent < count && profile->packet->body_count < BATCH_BYTES) {
+            intern_callstack(profile, ++sent);
+        }
+        if (!ml_dump_packet_is_empty(profile->packet)) {
+            send_interned(profile);
+        }
+        for (uint32_t number = first + 1; number <= sent; number++) {
+            put_sample(profile, number);
+        }
+        send_samples(profile, sent == count);
+    } while (sent < count && profile->packet->status == ML_OK);
+}
+
+/* Frames are in the order of modules, so each module is looked for once. */
+static void find_modules(struct profile *profile) {
+    const struct ml_snapshot_process *process = profile->process;
+    uint32_t id_before = 0;
+    uint32_t module = ML_DUMP_NO_INDEX;
+
+    for (uint32_t i = 0; i < profile->frames->frames_count; i++) {
+        const uint32_t id = process->nodes[profile->frames->frames[i].node_index].module;
+        if (id != id_before) {
+            id_before = id;
+            module = ml_dump_module_find(process, id);
+        }
+        profile->frame_modules[i] = module;
+    }
+}
+
+/* The stacks of a heap that were taken. */
+static void send_heap(struct profile *profile) {
+    profile->frame_modules =
+        calloc((size_t)profile->frames->frames_count + 1, sizeof *profile->frame_modules);
+    profile->frames_interned =
+        calloc((size_t)profile->frames->frames_count + 1, sizeof *profile->frames_interned);
+    profile->modules_interned =
+        calloc((size_t)profile->process->modules_count + 1, sizeof *profile->modules_interned);
+    if (profile->frame_modules && profile->frames_interned && profile->modules_interned) {
+        find_modules(profile);
+        send_stacks(profile);
+    } else {
+        ml_dump_packet_fail(profile->packet, ML_ENV_MEMORY);
+    }
+    free(profile->frame_modules);
+    free(profile->frames_interned);
+    free(profile->modules_interned);
 }
 
 void ml_dump_profile(
@@ -363,12 +414,7 @@ void ml_dump_profile(
             ml_dump_packet_fail(packet, status);
             break;
         }
-        intern_frames(&profile);
-        intern_callstacks(&profile);
-        if (!ml_dump_packet_is_empty(packet)) {
-            send_interned(&profile);
-        }
-        put_samples(&profile);
+        send_heap(&profile);
         from = (uint32_t)heap + 1;
     }
     ml_dump_frames_fini(&frames);
@@ -381,7 +427,6 @@ void ml_dump_profile_rejected(
     uint32_t sequence
 ) {
     struct profile profile = {.packet = packet, .snapshot = snapshot, .sequence = sequence};
-    struct process_dump dump = {.profile = &profile};
     ml_trace_TracePacket head = sequence_head(&profile);
     const ml_trace_ProfilePacket_ProcessHeapSamples message = {
         .pid = pid,
@@ -391,7 +436,7 @@ void ml_dump_profile_rejected(
     };
 
     head.profile_packet.funcs.encode = encode_profile;
-    head.profile_packet.arg = &dump;
+    head.profile_packet.arg = &profile;
     ml_dump_packet_append(packet, ml_trace_ProfilePacket_ProcessHeapSamples_fields, &message);
     ml_dump_packet_send(packet, &head, &head.profile_packet);
 }

@@ -36,7 +36,7 @@ class Imported:
         self.profiles = []  # (pid, heap, start, end)
         self.stats = collections.Counter()
         self.sequences = {}
-        packets = published.trace(data).all("packet")
+        packets = self.packets = published.trace(data).all("packet")
         self.clocks = [self.clock(packet) for packet in packets if packet.all("clock_snapshot")]
         self.names = {}  # of a pid: the process's
         self.tracks = collections.defaultdict(list)  # of a track: its values

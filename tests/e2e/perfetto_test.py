@@ -5,6 +5,7 @@ import subprocess
 import unittest
 
 import harness
+import imported
 import published
 
 # A worker with a name, and memory, until it is told to end.
@@ -78,8 +79,10 @@ class Perfetto(harness.Case):
         self.assertGreaterEqual(held * 1024, entry["live_bytes"])
         self.assertRegex(trace.one("packet", "trigger", "trigger_name"), "^memlog dump: manual")
         self.assertEqual(trace.one("packet", "trigger", "producer_name"), "memlog")
-        (samples,) = [one for one in trace.all("packet", "profile_packet", "process_dumps") if one.one("pid") == entry["pid"]]
-        self.assertNotIn(True, samples.all("disconnected") + samples.all("buffer_overran") + samples.all("rejected_concurrent"))
+        samples = [one for one in trace.all("packet", "profile_packet", "process_dumps") if one.one("pid") == entry["pid"]]
+        self.assertGreater(len(samples), 0)
+        for flag in ("disconnected", "buffer_overran", "rejected_concurrent"):
+            self.assertNotIn(True, [one for sample in samples for one in sample.all(flag)])
         # After its end: what was seen last, and that it has ended.
         trace = self.decode_whole(at_exit.read_bytes())
         self.assertIn("a-worker", trace.all("packet", "process_tree", "threads", "name"))
@@ -101,13 +104,14 @@ class Perfetto(harness.Case):
                 sums[dump.one("pid"), "interval"] = dump.one("sampling_interval_bytes")
                 self.assertEqual(dump.one("orig_sampling_interval_bytes"), dump.one("sampling_interval_bytes"))
                 self.assertEqual(dump.one("heap_name"), "libc.malloc")
-                self.assertGreater(dump.one("stats", "heap_samples"), 0)
+                sums[dump.one("pid"), "heap_samples"] += sum(dump.all("stats", "heap_samples"))
                 self.assertEqual(dump.all("from_startup"), [True])
         for entry in report["processes"]:
             pid = entry["pid"]
             self.assertEqual(sums[pid, "self_allocated"], entry["total_bytes"])
             self.assertEqual(sums[pid, "self_allocated"] - sums[pid, "self_freed"], entry["live_bytes"])
             self.assertEqual(sums[pid, "interval"], 1)
+            self.assertEqual(sums[pid, "heap_samples"], entry["events"])
         cleared = collections.Counter(
             packet.one("trusted_packet_sequence_id") for packet in packets
             if packet.all("sequence_flags") == [1] and packet.all("interned_data"))
@@ -173,6 +177,31 @@ class Perfetto(harness.Case):
         # Put behind another dump of the same run, each has slices that end.
         numbers = trace.all("packet", "track_descriptor", "uuid")
         self.assertEqual(len(numbers), len(set(numbers)))
+
+    def test_a_file_that_is_cut_lacks_little_more_than_its_end(self):
+        (dump,) = self.memlog("/usr/bin/python3", "-c", "import json, email, http.client").dumps()
+        data = dump.read_bytes()
+        whole = imported.Imported(data)
+        (pid,) = {row.pid for row in whole.rows}
+        rows = collections.Counter(whole.rows)
+        self.assertEqual(sum(row.size for row in whole.rows), self.report(dump)["processes"][0]["live_bytes"])
+        # Where the profile lies in the file: packets of its sequence, one behind another.
+        ends = list(published.packet_ends(data))
+        packets = whole.packets
+        first, *_, last = [number for number, packet in enumerate(packets) if packet.all("profile_packet")]
+        begin, end = ends[first], ends[last]
+        self.assertGreater(end - begin, 50_000)
+        seen = []
+        for share in range(1, 21):
+            cut = begin + (end - begin) * share // 20 - 400
+            got = imported.Imported(data[:max(place for place in ends if place <= cut)])
+            self.assertEqual(collections.Counter(got.rows) - rows, collections.Counter())
+            self.assertEqual({name for name, count in got.stats.items() if count and isinstance(name, str)}, set())
+            seen.append(len(got.rows) / len(whole.rows))
+            # Rows come evenly with bytes: a batch, and what it needs of frames, is a small part.
+            self.assertGreater(seen[-1], share / 20 - 0.25, seen)
+        self.assertGreater(seen[-1], 0.9, seen)
+        self.assertEqual(whole.stats["heapprofd_client_disconnected", pid], 1)
 
     def test_dumps_and_symbols_are_put_behind_one_another(self):
         (first,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()

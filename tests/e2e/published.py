@@ -47,6 +47,20 @@ def parse(text):
     return top
 
 
+def packet_ends(data):
+    """Where each whole packet ends: up to there a file that is cut is a trace."""
+    at = 0
+    while at < len(data):
+        size, shift, at = 0, 0, at + 1
+        while True:
+            byte = data[at]
+            size, shift, at = size | (byte & 0x7f) << shift, shift + 7, at + 1
+            if byte < 0x80:
+                break
+        at += size
+        yield at
+
+
 def trace(data):
     words = ["protoc", f"-I{PROTO.parent}", "--decode=published.Trace", str(PROTO)]
     answer = subprocess.run(words, input=data, capture_output=True, env={**os.environ, "LC_ALL": "C"}, check=False)

@@ -81,7 +81,6 @@ static void check_stacks(const struct ml_dump_frames *frames, uint16_t heap, boo
         }
     }
     ck_assert_uint_eq(frames->stacks_count, stacks);
-    ck_assert_int_eq(frames->has_no_stack, blocks[NODES] > 0);
     for (uint32_t i = 0; i < frames->stacks_count; i++) {
         const struct ml_dump_stack *stack = &frames->stacks[i];
         const uint32_t at = stack->node_index;
