@@ -26,6 +26,8 @@ void ml_module_record(void *lane, uint32_t module_id, const struct ml_image *ima
     const size_t cut = length > ML_PATH_MAX_BYTES ? length - ML_PATH_MAX_BYTES : 0;
     event.module.path = (const uint8_t *)image->path + cut;
     event.module.path_bytes = (uint32_t)(length - cut);
+    event.module.code_address = image->code_address;
+    event.module.code_offset = image->code_offset;
     ml_lane_record(lane, &event);
     _Atomic uint32_t *told = told_of(module_id);
     if (told != NULL) {

@@ -100,7 +100,20 @@ static uint32_t headers_of_program(const struct ml_image *image, const ElfW(Phdr
     return *out_headers != NULL ? (uint32_t)getauxval(AT_PHNUM) : 0;
 }
 
-/* Find table and build id. An image without headers has neither, but is still a module. */
+/* Where its code begins, in addresses and in the file. */
+static void find_code(const ElfW(Phdr) * headers, uint32_t count, struct ml_image *image) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (headers[i].p_type == PT_LOAD && (headers[i].p_flags & PF_X) != 0) {
+            if (headers[i].p_vaddr <= ML_ADDRESS_MAX && headers[i].p_offset <= ML_ADDRESS_MAX) {
+                image->code_address = headers[i].p_vaddr;
+                image->code_offset = headers[i].p_offset;
+            }
+            return;
+        }
+    }
+}
+
+/* Find table, code and build id. An image without headers has none, but is still a module. */
 static void read_headers(struct ml_image *image, uintptr_t eh_frame_hdr) {
     const ElfW(Phdr) *headers = NULL;
     uint32_t count = headers_of_image(image, &headers);
@@ -110,6 +123,7 @@ static void read_headers(struct ml_image *image, uintptr_t eh_frame_hdr) {
     if (eh_frame_hdr != 0) {
         image->cfi = segment_around(headers, count, image->bias, eh_frame_hdr, 4);
     }
+    find_code(headers, count, image);
     for (uint32_t i = 0; i < count && image->build_id == NULL; i++) {
         uintptr_t at = (uintptr_t)image->bias + headers[i].p_vaddr;
         if (headers[i].p_type == PT_NOTE && at % NOTE_ALIGN == 0 &&

@@ -32,6 +32,8 @@ struct ml_image {
     const uint8_t *build_id;
     uint32_t build_id_bytes; /* 0: it has none */
     struct ml_cfi_table cfi; /* header 0: it has none */
+    /* ELF address and file offset of the first executable segment; both 0: no headers */
+    uint64_t code_address, code_offset;
 };
 
 /* Find the image around an address of code.

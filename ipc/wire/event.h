@@ -251,8 +251,8 @@ struct ml_event_thread {
     uint32_t name_bytes;
 };
 
-/* varint id, start, end - start (>= 1), zigzag bias, blob build_id, blob path. id counts from 1; 0
- * means "no module". */
+/* varint id, start, end - start (>= 1), zigzag bias, blob build_id, blob path, varint code_address,
+ * code_offset. id counts from 1; 0 means "no module". */
 struct ml_event_module {
     uint32_t id;
     uint64_t start;          /* first mapped address */
@@ -263,6 +263,9 @@ struct ml_event_module {
     const uint8_t
         *path; /* as the loader names it; "" for the main program until the host tells; "[vdso]" */
     uint32_t path_bytes;
+    /* ELF address of the first executable segment, and its place in the file; both 0 where the
+     * headers were not found. Perfetto's symbolizer tells a frame's place in the file by them. */
+    uint64_t code_address, code_offset;
 };
 
 /* STRING: varint id, blob bytes. TYPE, HEAP: varint id, varint string_id. ids count from 1. */

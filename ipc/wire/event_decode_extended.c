@@ -74,6 +74,8 @@ static enum ml_status decode_module(struct ml_reader *r, struct ml_event_module 
     }
     take_blob(&f, ML_BUILD_ID_MAX_BYTES, &module->build_id, &module->build_id_bytes);
     take_blob(&f, ML_PATH_MAX_BYTES, &module->path, &module->path_bytes);
+    take_bounded(&f, 0, ML_ADDRESS_MAX, &module->code_address);
+    take_bounded(&f, 0, ML_ADDRESS_MAX, &module->code_offset);
     return f.status;
 }
 

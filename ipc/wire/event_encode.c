@@ -158,7 +158,8 @@ static enum ml_status encode_thread(struct ml_writer *w, const struct ml_event_t
 static enum ml_status encode_module(struct ml_writer *w, const struct ml_event_module *module) {
     if (module->id < 1 || module->id >= ML_MODULES_MAX || module->start >= module->end ||
         module->end > ML_ADDRESS_MAX || module->build_id_bytes > ML_BUILD_ID_MAX_BYTES ||
-        module->path_bytes > ML_PATH_MAX_BYTES) {
+        module->path_bytes > ML_PATH_MAX_BYTES || module->code_address > ML_ADDRESS_MAX ||
+        module->code_offset > ML_ADDRESS_MAX) {
         return ML_BUG_CONTRACT;
     }
     ml_writer_varint(w, module->id);
@@ -167,6 +168,8 @@ static enum ml_status encode_module(struct ml_writer *w, const struct ml_event_m
     ml_writer_zigzag(w, module->bias);
     ml_writer_blob(w, module->build_id, module->build_id_bytes);
     ml_writer_blob(w, module->path, module->path_bytes);
+    ml_writer_varint(w, module->code_address);
+    ml_writer_varint(w, module->code_offset);
     return ML_OK;
 }
 

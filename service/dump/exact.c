@@ -334,6 +334,8 @@ static void put_modules(struct ml_dump_packet *packet, const struct ml_snapshot_
             .bias = module->bias,
             .build_id = ml_dump_text(&module->build_id),
             .path = ml_dump_text(&module->path),
+            .code_address = module->code_address,
+            .code_offset = module->code_offset,
         };
         ml_dump_exact_begin_table(packet, process->id);
         while (!ml_dump_packet_put(

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ipc/trace/mapping.h"
 #include "ipc/wire/event.h"
 #include "ipc/wire/writer.h"
 #include "service/dump/frames.h"
@@ -75,12 +76,23 @@ static bool encode_number(pb_ostream_t *stream, const pb_field_t *field, void *c
 static void intern_module(struct profile *profile, uint32_t index) {
     const struct ml_snapshot_module *module = &profile->process->modules[index];
     const uint32_t position = index + 1;
+    const struct ml_trace_module known = {
+        .start = module->start,
+        .end = module->end,
+        .bias = module->bias,
+        .code_address = module->code_address,
+        .code_offset = module->code_offset,
+    };
+    const struct ml_trace_mapping code = ml_trace_mapping_of(&known);
     uint64_t path_id = position;
     ml_trace_Mapping mapping = {
         .iid = position,
         .build_id = module->build_id.count_bytes > 0 ? position : 0,
-        .start = module->start,
-        .end = module->end,
+        .exact_offset = code.exact_offset,
+        .start_offset = code.start_offset,
+        .start = code.start,
+        .end = code.end,
+        .load_bias = code.load_bias,
         .path_string_ids = {.funcs.encode = encode_number, .arg = &path_id},
     };
 

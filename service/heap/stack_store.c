@@ -125,6 +125,8 @@ define_module(struct ml_stack_store *store, const struct ml_event_module *event)
     module->start = event->start;
     module->end = event->end;
     module->bias = event->bias;
+    module->code_address = event->code_address;
+    module->code_offset = event->code_offset;
     module->build_id_bytes = event->build_id_bytes;
     module->path_bytes = event->path_bytes;
     if (event->build_id_bytes > 0) {
@@ -244,6 +246,8 @@ ml_stack_store_name_module(struct ml_stack_store *store, uint32_t id, const char
         .start = unnamed->start,
         .end = unnamed->end,
         .bias = unnamed->bias,
+        .code_address = unnamed->code_address,
+        .code_offset = unnamed->code_offset,
         .build_id = unnamed->bytes,
         .build_id_bytes = unnamed->build_id_bytes,
         .path = (const uint8_t *)path,

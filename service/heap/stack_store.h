@@ -42,6 +42,7 @@ struct ml_stored_unnamed {
 struct ml_stored_module {
     uint64_t start, end;
     int64_t bias;
+    uint64_t code_address, code_offset;
     uint32_t build_id_bytes, path_bytes;
     uint8_t bytes[]; /* build id, then path */
 };

@@ -148,6 +148,8 @@ static enum ml_status module_like(
             .start = module->start,
             .end = module->end,
             .bias = module->bias,
+            .code_address = module->code_address,
+            .code_offset = module->code_offset,
             .build_id = module->bytes,
             .build_id_bytes = module->build_id_bytes,
             .path = wanted.path,

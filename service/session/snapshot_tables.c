@@ -78,6 +78,8 @@ static bool copy_modules(struct copying *copying) {
         copy->start = module->start;
         copy->end = module->end;
         copy->bias = module->bias;
+        copy->code_address = module->code_address;
+        copy->code_offset = module->code_offset;
     }
     return true;
 }

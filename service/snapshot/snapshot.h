@@ -48,6 +48,7 @@ struct ml_snapshot_module {
     uint64_t start, end;
     int64_t bias;
     struct ml_string build_id, path;
+    uint64_t code_address, code_offset; /* of the first executable segment; both 0: not known */
 };
 
 /* Stack nodes, sorted by id, parents before children. */

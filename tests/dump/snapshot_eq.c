@@ -194,6 +194,8 @@ process_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proc
         const struct ml_snapshot_module *a = &wrote->modules[i];
         const struct ml_profile_module *b = &read->modules[i];
         ck_assert(a->id == b->id && a->start == b->start && a->end == b->end && a->bias == b->bias);
+        ck_assert_uint_eq(a->code_address, b->code_address);
+        ck_assert_uint_eq(a->code_offset, b->code_offset);
         text_eq(&a->build_id, &b->build_id);
         text_eq(&a->path, &b->path);
     }

@@ -66,6 +66,8 @@ static void fill_modules(
              .count_bytes =
                  (uint32_t)(options->build_id ? options->build_id_bytes : sizeof made_up_id)},
         .path = synthetic_text(arena, ""),
+        .code_address = 0x2100,
+        .code_offset = 0x1100,
     };
     process->modules[1] = (struct ml_snapshot_module){
         .id = 2,

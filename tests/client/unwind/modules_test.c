@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,6 +286,30 @@ START_TEST(the_checker_is_not_opened_inside_the_loader) {
 }
 END_TEST
 
+/* The loader's own word on where a module's code is, in addresses and in the file. */
+static int assert_code(struct dl_phdr_info *info, size_t bytes, void *checked) {
+    struct ml_image image;
+    (void)bytes;
+    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type == PT_LOAD && (header->p_flags & PF_X) != 0) {
+            ck_assert(ml_image_find(info->dlpi_addr + header->p_vaddr, &image));
+            ck_assert_uint_eq(image.code_address, header->p_vaddr);
+            ck_assert_uint_eq(image.code_offset, header->p_offset);
+            *(int *)checked += 1;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+START_TEST(images_tell_where_their_code_is) {
+    int checked = 0;
+    ck_assert_int_eq(dl_iterate_phdr(assert_code, &checked), 0);
+    ck_assert_int_ge(checked, 3); /* the program, libc, the loader ... */
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("modules");
     tcase_set_timeout(tcase, 60);
@@ -296,6 +321,7 @@ int main(void) {
     tcase_add_test(tcase, generated_code_is_walked_by_frame_pointer_and_has_no_module);
     tcase_add_test(tcase, a_bad_frame_pointer_ends_in_a_broken_stack);
     tcase_add_test(tcase, images_tell_path_and_build_id);
+    tcase_add_test(tcase, images_tell_where_their_code_is);
     tcase_add_test(tcase, program_headers_far_behind_are_found);
     tcase_add_test(tcase, the_checker_is_not_opened_inside_the_loader);
     tcase_add_test(tcase, threads_walk_while_another_opens_and_closes_libraries);

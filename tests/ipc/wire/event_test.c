@@ -51,6 +51,8 @@ static void add_definitions(void) {
         .build_id_bytes = 4,
         .path = some_bytes,
         .path_bytes = 3,
+        .code_address = ML_ADDRESS_MAX,
+        .code_offset = 0x1000,
     };
     add(ML_EVENT_STRING, 0)->name =
         (struct ml_event_name){.id = 1, .bytes = some_bytes, .bytes_count = 2};
@@ -174,6 +176,8 @@ static bool same_event(const struct ml_event *a, const struct ml_event *b) {
     case ML_EVENT_MODULE:
         return x.module.id == y.module.id && x.module.start == y.module.start &&
                x.module.end == y.module.end && x.module.bias == y.module.bias &&
+               x.module.code_address == y.module.code_address &&
+               x.module.code_offset == y.module.code_offset &&
                same_bytes(
                    x.module.build_id,
                    x.module.build_id_bytes,
@@ -361,6 +365,12 @@ static const struct refusal refusals[] = {
     {"module 0", BYTES(3 << 3, 0), ML_PEER_RANGE},
     {"an empty module", BYTES(3 << 3, 1, 1, 0), ML_PEER_RANGE},
     {"a build id of 65", BYTES(3 << 3, 1, 1, 1, 0, 65), ML_PEER_LIMIT},
+    {"code beyond all addresses",
+     BYTES(3 << 3, 1, 1, 1, 0, 0, 0, 129, 128, 128, 128, 128, 128, 128, 128, 1),
+     ML_PEER_RANGE},
+    {"code beyond all files",
+     BYTES(3 << 3, 1, 1, 1, 0, 0, 0, 0, 129, 128, 128, 128, 128, 128, 128, 128, 1),
+     ML_PEER_RANGE},
     {"a name for heap 0", BYTES(6 << 3, 0, 1), ML_PEER_RANGE},
     {"a type named by string 0", BYTES(5 << 3, 1, 0), ML_PEER_RANGE},
     {"sampling at 0", BYTES(7 << 3, 1, 0), ML_PEER_RANGE},

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ipc/trace/mapping.h"
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/sqlite_memory.h"
 #include "tools/analyzer/formats/units.h"
@@ -155,13 +156,24 @@ static void put_processes(struct writer *writer) {
 static void put_mapping(
     struct writer *writer, sqlite3_stmt *into, uint64_t id, const struct ml_code_file *file
 ) {
+    const struct ml_trace_module module = {
+        .start = file->start,
+        .end = file->end,
+        .bias = file->bias,
+        .code_address = file->code_address,
+        .code_offset = file->code_offset,
+    };
+    const struct ml_trace_mapping code = ml_trace_mapping_of(&module);
     char hex[ML_PROFILE_HEX_BYTES];
 
     bind(writer, into, 1, id);
     bind_string(writer, into, 2, ml_profile_hex(file->build_id, hex));
-    bind(writer, into, 3, file->start);
-    bind(writer, into, 4, file->end);
-    bind_text(writer, into, 5, file->path.bytes, file->path.count_bytes);
+    bind(writer, into, 3, code.exact_offset);
+    bind(writer, into, 4, code.start_offset);
+    bind(writer, into, 5, code.start);
+    bind(writer, into, 6, code.end);
+    bind(writer, into, 7, code.load_bias);
+    bind_text(writer, into, 8, file->path.bytes, file->path.count_bytes);
     step(writer, into);
 }
 
@@ -169,7 +181,7 @@ static void put_mappings(struct writer *writer) {
     const struct ml_code_file none = {
         .path = {.bytes = "", .count_bytes = 0}, .build_id = {.bytes = "", .count_bytes = 0}};
     sqlite3_stmt *into =
-        prepare(writer, "INSERT INTO stack_profile_mapping VALUES (?1,?2,0,0,?3,?4,0,?5)");
+        prepare(writer, "INSERT INTO stack_profile_mapping VALUES (?1,?2,?3,?4,?5,?6,?7,?8)");
 
     put_mapping(writer, into, NO_MAPPING, &none);
     for (size_t i = 0; writer->status == ML_OK && i < writer->stacks->files_count; i++) {

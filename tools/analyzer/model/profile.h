@@ -80,6 +80,8 @@ struct ml_profile_module {
     int64_t bias;
     struct ml_profile_text build_id; /* raw */
     struct ml_profile_text path;     /* as recorded; empty: the main program */
+    /* ELF address and file offset of the first executable segment; both 0: not known. */
+    uint64_t code_address, code_offset;
 };
 
 /* One mapping of a process as the kernel told it. Units: KiB; bytes for the figures of the heap. */

@@ -130,6 +130,8 @@ static bool decode_module(pb_istream_t *stream, const pb_field_t *field, void **
     module.start = message.start;
     module.end = message.end;
     module.bias = message.bias;
+    module.code_address = message.code_address;
+    module.code_offset = message.code_offset;
     if (!ML_GROW(process->modules, process->modules_capacity, process->modules_count + 1)) {
         return fail(table, ML_ENV_MEMORY);
     }

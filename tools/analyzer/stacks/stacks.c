@@ -52,6 +52,8 @@ static uint32_t file_intern(
         .start = module->start,
         .end = module->end,
         .bias = module->bias,
+        .code_address = module->code_address,
+        .code_offset = module->code_offset,
     };
     file_found_in(&stacks->files[stacks->files_count], process, module);
     return (uint32_t)stacks->files_count++;

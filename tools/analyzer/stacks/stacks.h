@@ -30,6 +30,7 @@ struct ml_code_file {
     /* The first process's mapping, for formats that need addresses. */
     uint64_t start, end;
     int64_t bias;
+    uint64_t code_address, code_offset; /* of the first executable segment; both 0: not known */
     uint32_t pid;                /* of a process that has it, preferably one that ran at the dump */
     uint64_t pid_start, pid_end; /* its mapping there */
     bool is_running;             /* that process ran at the dump */

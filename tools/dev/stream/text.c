@@ -77,6 +77,8 @@ static const struct field module_fields[] = {
     {"bias", FORM_SIGNED, AT(module.bias), 0, NULL, 0},
     BLOB("build_id", FORM_BYTES, module.build_id, module.build_id_bytes),
     BLOB("path", FORM_TEXT, module.path, module.path_bytes),
+    HEX("code_address", module.code_address),
+    HEX("code_offset", module.code_offset),
 };
 static const struct field string_fields[] = {
     DECIMAL("id", name.id),

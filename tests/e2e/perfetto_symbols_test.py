@@ -1,0 +1,129 @@
+"""What Perfetto's own symbolizer finds for a dump's frames, with each linker's layout, against what memlog reports.
+
+It looks a file up by the mapping, compares the mapping's load_bias with the file's own segments, adds the difference to every address,
+and asks llvm-symbolizer. The first two are done here as it does them.
+"""
+import re
+import shutil
+import subprocess
+import unittest
+
+import harness
+import published
+
+# Functions that nothing is inlined into, one behind another, so that a wrong address is another one's.
+PROGRAM = """
+#include <stdlib.h>
+#define NAMED(name, bytes) \\
+    __attribute__((noinline)) void *name(void) { \\
+        void *block = malloc(bytes); \\
+        __asm__ volatile("" : "+r"(block)); \\
+        return block; \\
+    }
+NAMED(first_function, 1001)
+NAMED(second_function, 1002)
+NAMED(third_function, 1003)
+NAMED(fourth_function, 1004)
+static const char filler[0x3000] = {1};
+int main(int count, char **words) {
+    (void)words;
+    return first_function() == 0 || second_function() == 0 || third_function() == 0 || fourth_function() == 0 || filler[count] != 0;
+}
+"""
+FUNCTIONS = {"first_function", "second_function", "third_function", "fourth_function", "main"}
+PAGE = 4096
+
+
+def segment(path):
+    """p_vaddr, p_offset and p_align of the file's first executable segment, by readelf."""
+    text = subprocess.run(["readelf", "-lW", path], capture_output=True, check=True, text=True).stdout
+    for line in text.splitlines():
+        fields = line.split()
+        if fields[:1] == ["LOAD"] and "E" in "".join(fields[6:-1]):
+            return int(fields[2], 16), int(fields[1], 16), int(fields[-1], 16)
+    raise AssertionError(text)
+
+
+def value(message, name):
+    return (message.all(name) or [0])[-1]
+
+
+class PerfettoSymbols(harness.Case):
+    def frames(self, trace):
+        """(path, rel_pc, mapping) of every frame with a mapping."""
+        tables = {}
+        for packet in trace.all("packet"):
+            number = value(packet, "trusted_packet_sequence_id")
+            for interned in packet.all("interned_data"):
+                for kind in ("mapping_paths", "mappings", "frames"):
+                    tables.setdefault((number, kind), {}).update({one.one("iid"): one for one in interned.all(kind)})
+        for (number, kind), entries in list(tables.items()):
+            for frame in entries.values() if kind == "frames" else ():
+                if frame.all("mapping_id"):
+                    mapping = tables[number, "mappings"][frame.one("mapping_id")]
+                    path = tables[number, "mapping_paths"][mapping.one("path_string_ids")].one("str")
+                    yield path, frame.one("rel_pc"), mapping
+
+    @staticmethod
+    def corrected(mapping, path, address):
+        """The address that Perfetto's symbolizer asks for."""
+        code, _, align = segment(path)
+        offset = value(mapping, "exact_offset") - value(mapping, "start_offset")
+        bias = code // align * align - offset // align * align
+        return address + max(bias - value(mapping, "load_bias"), 0)
+
+    @staticmethod
+    def named(path, address):
+        words = ["llvm-symbolizer", f"--obj={path}", "--functions=linkage", "--output-style=GNU", hex(address)]
+        return subprocess.run(words, capture_output=True, check=True, text=True).stdout.splitlines()[-2]
+
+    def check(self, *options, differs):
+        (self.folder / "program.c").write_text(PROGRAM)
+        program = self.folder / "program"
+        subprocess.run(["clang", "-g", "-O1", "-Wl,--build-id", *options, "program.c", "-o", "program"], cwd=self.folder, check=True)
+        (dump,) = self.memlog(program).dumps()
+        trace = published.trace(dump.read_bytes())
+        reported = {}
+        for process in self.report(dump)["processes"]:
+            for stack in process["stacks"]:
+                for frame in stack["frames"]:
+                    reported[frame["module"], int(frame["offset"], 16)] = frame["function"]
+        code, offset, _ = segment(program)
+        self.assertEqual(code != offset, differs, (hex(code), hex(offset)))
+        seen = set()
+        for path, address, mapping in self.frames(trace):
+            if path == str(program):
+                self.assertEqual(value(mapping, "load_bias"), code - offset)
+                self.assertEqual(value(mapping, "exact_offset") + (offset % PAGE), offset)
+                name = self.named(path, self.corrected(mapping, path, address))
+                self.assertEqual(name, reported[path, address])
+                seen.add(name)
+        self.assertLessEqual(FUNCTIONS, seen)
+        # Without the mapping's figures, as before, it finds others.
+        nothing = published.Message()
+        wrong = {self.named(path, self.corrected(nothing, path, address)) for path, address, _ in self.frames(trace) if path == str(program)}
+        self.assertEqual(wrong & FUNCTIONS, set())
+        shutil.rmtree(dump.parent)
+
+    def test_gnu_ld(self):
+        self.check(differs=False)
+        self.check("-no-pie", differs=True)
+
+    @unittest.skipUnless(shutil.which("ld.lld"), "no lld here (tools/dev/setup ci brings it)")
+    def test_lld(self):
+        self.check("-fuse-ld=lld", differs=True)
+        self.check("-fuse-ld=lld", "-no-pie", differs=True)
+
+    def test_shared_libraries(self):
+        """All that python has loaded: the loader's own word is readelf's."""
+        (dump,) = self.memlog("/usr/bin/python3", "-c", "import json, ssl").dumps()
+        checked = set()
+        for path, address, mapping in self.frames(published.trace(dump.read_bytes())):
+            if path.startswith("/") and re.search(r"\.so|python", path):
+                self.assertEqual(self.corrected(mapping, path, address), address, path)
+                checked.add(path)
+        self.assertGreater(len(checked), 3)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
