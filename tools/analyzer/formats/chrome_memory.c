@@ -38,6 +38,17 @@ void ml_chrome_identity(struct ml_json *json, const struct ml_profile_module *mo
     ml_chrome_hex_member(json, "lb", (uint64_t)module->bias);
 }
 
+/* How far into its file's ELF addresses the region begins; not told where it begins with them.
+ * catapult's symbolize_trace asks for an address that much further than its place in the region. */
+static void
+put_place(struct ml_json *json, const struct ml_profile_module *module, uint64_t start) {
+    const uint64_t address = start - (uint64_t)module->bias;
+
+    if (address != 0) {
+        ml_chrome_hex_member(json, "fo", address);
+    }
+}
+
 void ml_chrome_module(
     struct ml_json *json,
     const struct ml_profile_process *process,
@@ -50,6 +61,7 @@ void ml_chrome_module(
     ml_chrome_hex_member(json, "sz", module->end - module->start);
     ml_json_number_member(json, "pf", FLAG_READ | FLAG_EXECUTE);
     ml_json_text_member(json, "mf", path.bytes, path.count_bytes);
+    put_place(json, module, module->start);
     ml_chrome_identity(json, module);
     ml_json_open_member(json, "bs", '{');
     ml_json_close(json, '}');
@@ -103,6 +115,7 @@ static void put_region(
     ml_json_number_member(json, "pf", flags_of(region->permissions));
     ml_json_text_member(json, "mf", region->name.bytes, region->name.count_bytes);
     if (module) {
+        put_place(json, module, region->start);
         ml_chrome_identity(json, module);
     }
     ml_json_open_member(json, "bs", '{');

@@ -436,6 +436,23 @@ static enum ml_status events_write(
     return status;
 }
 
+/* Without it catapult's symbolize_trace reads no trace. It looks for Chrome's version, for "linux"
+ * in the system's name and for the processor's. */
+static void put_trace_metadata(struct ml_json *json) {
+    ml_json_open_member(json, "metadata", '{');
+    ml_json_string_member(json, "product-version", "memlog");
+    ml_json_string_member(json, "os-name", "Linux");
+#if defined(__x86_64__)
+    ml_json_string_member(json, "os-arch", "x86_64");
+#elif defined(__aarch64__)
+    ml_json_string_member(json, "os-arch", "aarch64");
+#else
+#    error "name the processor as uname -m does"
+#endif
+    ml_json_string_member(json, "user-agent", "memlog");
+    ml_json_close(json, '}');
+}
+
 static enum ml_status
 trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric metric, FILE *out) {
     struct ml_json json = ml_json_over(out);
@@ -448,6 +465,7 @@ trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric met
         status = events_write(&json, &dumps[i], metric, count > 1 ? &numbers : NULL);
     }
     ml_json_close(&json, ']');
+    put_trace_metadata(&json);
     ml_json_close(&json, '}');
     putc('\n', out);
     return status;

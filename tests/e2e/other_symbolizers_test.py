@@ -1,8 +1,12 @@
-"""What Perfetto's own symbolizer finds for a dump's frames, with each linker's layout, against what memlog reports.
+"""What Perfetto's and catapult's own symbolizers find for a dump's frames, with each linker's layout, against what memlog reports.
 
-It looks a file up by the mapping, compares the mapping's load_bias with the file's own segments, adds the difference to every address,
-and asks llvm-symbolizer. The first two are done here as it does them.
+Perfetto's looks a file up by the mapping, compares the mapping's load_bias with the file's own segments, adds the difference to every
+address, and asks llvm-symbolizer. catapult's symbolize_trace takes a frame's place in its region, adds what the region says of its file,
+and asks addr2line. All but the last is done here as they do it.
 """
+import gzip
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -48,7 +52,7 @@ def value(message, name):
     return (message.all(name) or [0])[-1]
 
 
-class PerfettoSymbols(harness.Case):
+class OtherSymbolizers(harness.Case):
     def frames(self, trace):
         """(path, rel_pc, mapping) of every frame with a mapping."""
         tables = {}
@@ -77,10 +81,51 @@ class PerfettoSymbols(harness.Case):
         words = ["llvm-symbolizer", f"--obj={path}", "--functions=linkage", "--output-style=GNU", hex(address)]
         return subprocess.run(words, capture_output=True, check=True, text=True).stdout.splitlines()[-2]
 
-    def check(self, *options, differs):
+    def build(self, *options):
         (self.folder / "program.c").write_text(PROGRAM)
-        program = self.folder / "program"
-        subprocess.run(["clang", "-g", "-O1", "-Wl,--build-id", *options, "program.c", "-o", "program"], cwd=self.folder, check=True)
+        words = ["clang", "-g", "-O1", "-Wl,--build-id", *options, "program.c", "-o", "program"]
+        subprocess.run(words, cwd=self.folder, check=True)
+        return self.folder / "program"
+
+    @staticmethod
+    def relative(regions, address):
+        """symbolize_trace: an address's file, and the address that it asks for there."""
+        first = {}
+        for region in sorted(regions, key=lambda one: int(one["sa"], 16)):
+            start, path, offset = int(region["sa"], 16), region["mf"], int(region.get("fo", "0"), 16)
+            if path in first and offset == 0:
+                offset = start - first[path]
+            first.setdefault(path, start)
+            if start <= address < start + int(region["sz"], 16):
+                return path, address - start + offset
+        return None, 0
+
+    def check_catapult(self, *options):
+        program = self.build(*options)
+        (dump,) = self.memlog(program).dumps()
+        # Only frames without a name are asked for: memlog must not find the file.
+        program.rename(self.folder / "away")
+        words = [str(harness.MEMLOG), "convert", "--to=chrome", "-o", "trace.json.gz", str(dump)]
+        answer = harness.run_words(words, self.folder, self.environment(MEMLOG_SYMBOL_CACHE="off"), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        (self.folder / "away").rename(program)
+        trace = json.loads(gzip.decompress((self.folder / "trace.json.gz").read_bytes()))
+        self.assertLessEqual({"product-version", "os-name", "os-arch", "user-agent"}, set(trace["metadata"]))
+        self.assertRegex(trace["metadata"]["os-name"].lower(), "linux")
+        self.assertEqual(trace["metadata"]["os-arch"], os.uname().machine)
+        seen = set()
+        for event in trace["traceEvents"]:
+            dumps = event["args"].get("dumps", {}) if event["ph"] == "v" else {}
+            for text in dumps.get("heaps_v2", {}).get("maps", {}).get("strings", []):
+                if text["string"].startswith("pc:"):
+                    path, address = self.relative(dumps["process_mmaps"]["vm_regions"], int(text["string"][3:], 16))
+                    if path == str(program):
+                        seen.add(self.named(path, address))
+        self.assertLessEqual(FUNCTIONS, seen)
+        shutil.rmtree(dump.parent)
+
+    def check(self, *options, differs):
+        program = self.build(*options)
         (dump,) = self.memlog(program).dumps()
         trace = published.trace(dump.read_bytes())
         reported = {}
@@ -113,6 +158,12 @@ class PerfettoSymbols(harness.Case):
     def test_lld(self):
         self.check("-fuse-ld=lld", differs=True)
         self.check("-fuse-ld=lld", "-no-pie", differs=True)
+
+    def test_catapults_symbolize_trace(self):
+        self.check_catapult()
+        self.check_catapult("-no-pie")
+        if shutil.which("ld.lld"):
+            self.check_catapult("-fuse-ld=lld", "-no-pie")
 
     def test_shared_libraries(self):
         """All that python has loaded: the loader's own word is readelf's."""
