@@ -255,6 +255,20 @@ static bool encode_profile(pb_ostream_t *stream, const pb_field_t *field, void *
 static const struct ml_string libc_heap = {
     .data = "libc.malloc", .count_bytes = sizeof "libc.malloc" - 1};
 
+/* Whether some of its events are missing: lost, or of a time of which nothing is known. */
+static bool lacks_events(const struct profile *profile) {
+    const struct memlog_service_dump_order *order = &profile->snapshot->order;
+
+    for (uint32_t i = 0; i < order->gaps.count; i++) {
+        const struct memlog_service_gap *gap = &order->gaps.items[i];
+        if (gap->id == profile->process->id ||
+            (gap->id == 0 && profile->process->start.monotonic_ns < gap->to.monotonic_ns)) {
+            return true;
+        }
+    }
+    return profile->process->lost_events > 0;
+}
+
 /* The fields beside the samples, which each ProfilePacket has; but what trace_processor adds up has
  * the last one alone. */
 static void put_dump_head(struct profile *profile, bool is_last) {
@@ -266,7 +280,7 @@ static void put_dump_head(struct profile *profile, bool is_last) {
     ml_trace_ProfilePacket_ProcessHeapSamples message = {
         .pid = profile->trace_pid,
         .from_startup = process->from_startup,
-        .buffer_overran = is_last && process->lost_events > 0,
+        .buffer_overran = is_last && lacks_events(profile),
         /* The UI adds up heaps of one process at the same moment, so their moments differ. */
         .timestamp = (ended ? process->end.monotonic_ns : now->monotonic_ns) + profile->heap,
         .sampling_interval_bytes = process->sampling.longest_bytes,

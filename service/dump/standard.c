@@ -140,11 +140,32 @@ void ml_dump_standard_clocks(const struct ml_snapshot *snapshot, ml_trace_TraceP
     out_head->clock_snapshot.arg = (void *)(uintptr_t)&snapshot->order.now;
 }
 
+bool ml_dump_standard_name(
+    pb_ostream_t *stream, const pb_field_t *field, const struct ml_string *name, bool is_alone
+) {
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_string(stream, (const pb_byte_t *)name->data, name->count_bytes) &&
+           (!is_alone ||
+            (pb_encode_tag_for_field(stream, field) && pb_encode_string(stream, NULL, 0)));
+}
+
+/* A command line; a name in place of its first word, unless that is empty. */
+struct words {
+    const struct ml_snapshot_process *process;
+    struct ml_string name;
+};
+
 static bool encode_arguments(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const struct ml_snapshot_process *process = *arg;
+    const struct words *words = *arg;
+    const struct ml_snapshot_process *process = words->process;
+    const bool has_name = words->name.count_bytes > 0;
     size_t shown_bytes = 0;
 
-    for (uint32_t i = 0; i < process->command_line_count; i++) {
+    if (has_name &&
+        !ml_dump_standard_name(stream, field, &words->name, process->command_line_count < 2)) {
+        return false;
+    }
+    for (uint32_t i = has_name ? 1 : 0; i < process->command_line_count; i++) {
         const struct ml_string *argument = &process->command_line[i];
         shown_bytes += argument->count_bytes;
         if (shown_bytes > SHOWN_ARGUMENTS_MAX_BYTES) {
@@ -158,11 +179,8 @@ static bool encode_arguments(pb_ostream_t *stream, const pb_field_t *field, void
     return true;
 }
 
-static pb_callback_t arguments_of(const struct ml_snapshot_process *process) {
-    return (pb_callback_t){
-        .funcs.encode = encode_arguments,
-        .arg = (void *)(uintptr_t)process, /* only read; nanopb's argument is not const */
-    };
+static pb_callback_t arguments_of(struct words *words) {
+    return (pb_callback_t){.funcs.encode = encode_arguments, .arg = words};
 }
 
 /* Put a repeated element; if it does not fit, send what is there first. `payload` is the offset of
@@ -181,32 +199,6 @@ static void put_or_send(
         ml_dump_packet_send(packet, &head, (pb_callback_t *)(void *)((char *)&head + payload));
         ml_dump_packet_add(packet, tag, fields, message);
     }
-}
-
-static void send_tree(
-    const struct ml_dump_standard *standard,
-    struct ml_dump_packet *packet,
-    const struct ml_snapshot *snapshot
-) {
-    ml_trace_TracePacket head = common_head(snapshot);
-
-    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
-        const struct ml_snapshot_process *process = &snapshot->processes[i];
-        ml_trace_ProcessTree_Process message = {
-            .pid = (int32_t)standard->trace_pids[i],
-            .ppid = (int32_t)process->parent_pid,
-            .cmdline = arguments_of(process),
-        };
-        put_or_send(
-            packet,
-            snapshot,
-            offsetof(ml_trace_TracePacket, process_tree),
-            ml_trace_ProcessTree_processes_tag,
-            ml_trace_ProcessTree_Process_fields,
-            &message
-        );
-    }
-    ml_dump_packet_send(packet, &head, &head.process_tree);
 }
 
 static struct ml_string shown_name(
@@ -231,6 +223,37 @@ static struct ml_string shown_name(
     return (struct ml_string){.data = buffer, .count_bytes = (uint32_t)count};
 }
 
+static void send_tree(
+    const struct ml_dump_standard *standard,
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot
+) {
+    ml_trace_TracePacket head = common_head(snapshot);
+
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        const struct ml_snapshot_process *process = &snapshot->processes[i];
+        char buffer[SHOWN_NAME_BYTES];
+        struct words words = {
+            .process = process,
+            .name = shown_name(process, standard->trace_pids[i] != process->pid, buffer),
+        };
+        ml_trace_ProcessTree_Process message = {
+            .pid = (int32_t)standard->trace_pids[i],
+            .ppid = (int32_t)process->parent_pid,
+            .cmdline = arguments_of(&words),
+        };
+        put_or_send(
+            packet,
+            snapshot,
+            offsetof(ml_trace_TracePacket, process_tree),
+            ml_trace_ProcessTree_processes_tag,
+            ml_trace_ProcessTree_Process_fields,
+            &message
+        );
+    }
+    ml_dump_packet_send(packet, &head, &head.process_tree);
+}
+
 uint64_t ml_dump_standard_track(uint32_t trace_pid, uint64_t start_monotonic_ns) {
     return ((uint64_t)trace_pid << 32 | (uint32_t)(start_monotonic_ns >> 10)) + 1;
 }
@@ -246,12 +269,13 @@ static void send_descriptors(
         char buffer[SHOWN_NAME_BYTES];
         const struct ml_string name =
             shown_name(process, standard->trace_pids[i] != process->pid, buffer);
+        struct words words = {.process = process};
         ml_trace_TrackDescriptor message = {
             .uuid = ml_dump_standard_track(standard->trace_pids[i], process->start.monotonic_ns),
             .process =
                 {
                     .pid = (int32_t)standard->trace_pids[i],
-                    .cmdline = arguments_of(process),
+                    .cmdline = arguments_of(&words),
                     .process_name = ml_dump_text(&name),
                 },
         };

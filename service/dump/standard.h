@@ -31,6 +31,13 @@ uint64_t ml_dump_standard_track(uint32_t trace_pid, uint64_t start_monotonic_ns)
  * drops every heap profile. Fills in all of *out_head. */
 void ml_dump_standard_clocks(const struct ml_snapshot *snapshot, ml_trace_TracePacket *out_head);
 
+/* Put a process's name in front of its arguments in a process tree, in place of the program's.
+ * trace_processor calls the process by the tree's first word, whatever its track is named, and by
+ * that up to a blank if the word is alone. `is_alone`: no argument follows. */
+bool ml_dump_standard_name(
+    pb_ostream_t *stream, const pb_field_t *field, const struct ml_string *name, bool is_alone
+);
+
 /* The head of a packet that belongs to no heap. Units: ns, BOOTTIME. */
 ml_trace_TracePacket ml_dump_standard_head(uint64_t boottime_ns);
 

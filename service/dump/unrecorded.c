@@ -13,10 +13,23 @@ static int shown_bytes(const struct ml_string *text) {
     return text->count_bytes < TEXT_MAX ? (int)text->count_bytes : TEXT_MAX;
 }
 
+/* A command line; a name in place of its first word, unless that is empty. */
+struct words {
+    struct ml_bytes line;
+    struct ml_string name;
+};
+
 static bool encode_line(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    struct ml_bytes line = *(const struct ml_bytes *)*arg;
+    const struct words *words = *arg;
+    struct ml_bytes line = words->line;
     struct ml_string argument;
 
+    if (words->name.count_bytes > 0) {
+        (void)ml_dump_next_argument(&line, &argument);
+        if (!ml_dump_standard_name(stream, field, &words->name, line.count_bytes == 0)) {
+            return false;
+        }
+    }
     while (ml_dump_next_argument(&line, &argument)) {
         if (!pb_encode_tag_for_field(stream, field) ||
             !pb_encode_string(stream, (const pb_byte_t *)argument.data, argument.count_bytes)) {
@@ -26,12 +39,8 @@ static bool encode_line(pb_ostream_t *stream, const pb_field_t *field, void *con
     return true;
 }
 
-static pb_callback_t arguments_of(const struct memlog_service_unrecorded *one) {
-    return (pb_callback_t){
-        .funcs.encode = encode_line,
-        .arg =
-            (void *)(uintptr_t)&one->command_line, /* only read; nanopb's argument is not const */
-    };
+static pb_callback_t arguments_of(struct words *words) {
+    return (pb_callback_t){.funcs.encode = encode_line, .arg = words};
 }
 
 /* An entry may stand for several processes, and a later process may have its pid. */
@@ -86,12 +95,14 @@ static void send_tree(
     struct ml_dump_packet *packet,
     const struct ml_snapshot *snapshot,
     uint32_t trace_pid,
-    const struct memlog_service_unrecorded *one
+    const struct memlog_service_unrecorded *one,
+    const struct ml_string *name
 ) {
+    struct words words = {.line = one->command_line, .name = *name};
     const ml_trace_ProcessTree_Process message = {
         .pid = (int32_t)trace_pid,
         .ppid = (int32_t)one->parent_pid,
-        .cmdline = arguments_of(one),
+        .cmdline = arguments_of(&words),
     };
     ml_trace_TracePacket head = ml_dump_standard_head(snapshot->order.now.boottime_ns);
 
@@ -149,12 +160,13 @@ static void send_one(
     const struct ml_string name = name_of(one, trace_pid != one->pid, name_buffer);
     const struct ml_string label = label_of(one, label_buffer);
     const uint64_t track = ml_dump_standard_track(trace_pid, one->start.monotonic_ns);
+    struct words words = {.line = one->command_line};
     const ml_trace_TrackDescriptor descriptor = {
         .uuid = track,
         .process =
             {
                 .pid = (int32_t)trace_pid,
-                .cmdline = arguments_of(one),
+                .cmdline = arguments_of(&words),
                 .process_name = ml_dump_text(&name),
                 .process_labels = ml_dump_text(&label),
             },
@@ -164,7 +176,7 @@ static void send_one(
     const ml_trace_TrackEvent end = {.type = TYPE_SLICE_END, .track_uuid = track};
     ml_trace_TracePacket head = ml_dump_standard_head(snapshot->order.now.boottime_ns);
 
-    send_tree(packet, snapshot, trace_pid, one);
+    send_tree(packet, snapshot, trace_pid, one, &name);
     ml_dump_packet_append(packet, ml_trace_TrackDescriptor_fields, &descriptor);
     ml_dump_packet_send(packet, &head, &head.track_descriptor);
     send_size(packet, snapshot, trace_pid, one);

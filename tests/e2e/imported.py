@@ -38,7 +38,7 @@ class Imported:
         self.sequences = {}
         packets = self.packets = published.trace(data).all("packet")
         self.clocks = [self.clock(packet) for packet in packets if packet.all("clock_snapshot")]
-        self.names = {}  # of a pid: the process's
+        self.names = {}  # of a pid: the process's, by the tree, which goes before tracks
         self.tracks = collections.defaultdict(list)  # of a track: its values
         self.smaps = collections.Counter()
         # Interned data count as they are read, the rest as its time has come.
@@ -66,9 +66,9 @@ class Imported:
         packet.sequence = self.sequences.get(number)
 
     def take(self, packet):
-        for descriptor in packet.all("track_descriptor"):
-            for process in descriptor.all("process"):
-                self.names[process.one("pid")] = process.all("process_name")[-1]
+        for process in packet.all("process_tree", "processes"):
+            first, *others = process.all("cmdline")
+            self.names[process.one("pid")] = first if others else first.split(" ")[0]
         for event in packet.all("track_event"):
             self.tracks[event.one("track_uuid")].append((value(packet, "timestamp"), value(event, "counter_value", None)))
         for smaps in packet.all("smaps_packet"):
@@ -87,6 +87,7 @@ class Imported:
             window = (pid, heap, value(dump, "start_timestamp", end), end)
             if window not in self.profiles:
                 self.profiles.append(window)
+            self.stats["heapprofd_buffer_overran", pid] += value(dump, "buffer_overran", False)
             self.stats["heapprofd_client_disconnected", pid] += value(dump, "disconnected", False)
             self.stats["heapprofd_unwind_samples", pid] += sum(dump.all("stats", "heap_samples"))
             for sample in dump.all("samples"):

@@ -130,6 +130,10 @@ class Perfetto(harness.Case):
         pids = {entry["pid"] for entry in report["processes"]}
         self.assertEqual(set(trace.all("packet", "process_tree", "processes", "pid")), pids)
         self.assertEqual(set(trace.all("packet", "track_descriptor", "process", "pid")), pids)
+        # What Perfetto calls a process is the tree's first word.
+        taken_in = imported.Imported(dump.read_bytes())
+        self.assertEqual([taken_in.stats["heapprofd_buffer_overran", pid] for pid in pids], [0] * len(pids))
+        self.assertEqual(taken_in.names, {entry["pid"]: entry["name"] for entry in report["processes"]})
         # A stack's frames, their mappings and texts are there, by number, on its own sequence.
         tables = collections.defaultdict(set)
         for packet in packets:
@@ -173,6 +177,7 @@ class Perfetto(harness.Case):
         # Of two images with one pid the later one has it.
         self.assertEqual(of["raw"]["pid"], of["sleep"]["pid"])
         self.assertIn(f"raw (pid {of['raw']['pid']} before)", tracks)
+        self.assertIn(f"raw (pid {of['raw']['pid']} before)", set(imported.Imported(dump.read_bytes()).names.values()))
         self.assertEqual([name for name, track in tracks.items() if name not in ("static", "sleep") and track.all("process", "process_labels")], [])
         # Put behind another dump of the same run, each has slices that end.
         numbers = trace.all("packet", "track_descriptor", "uuid")

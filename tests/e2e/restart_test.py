@@ -8,6 +8,7 @@ import time
 import unittest
 
 import harness
+import imported
 
 PYTHON = "/usr/bin/python3"
 
@@ -119,6 +120,9 @@ class Restart(harness.Case):
         self.assertFalse(root["complete"])
         self.assertEqual(sized(root, 500000), (50 * 500002, 100 * 500001 + 100 * 500002))
         self.assertGreaterEqual(root["unknown_frees"], 50)  # phase 0's kept blocks
+        # For Perfetto's tools it is a loss of data, of those that lived then.
+        (dump,) = process.memlog_folder.glob("*.exit.pftrace")
+        self.assertEqual(imported.Imported(dump.read_bytes()).stats["heapprofd_buffer_overran", root["pid"]], 1)
         children = [other for other in report["processes"] if other["parent_id"] == root["id"]]
         self.assertEqual(len(children), 2)
         for number, child in enumerate(children, 1):

@@ -53,6 +53,57 @@ static void put_with_pid(
     }
 }
 
+/* Its number is its pid there, and not in the trace: a later dump's process has that. */
+static bool becomes_former(const struct ml_join_rewriting *rewriting, uint64_t theirs) {
+    return theirs < ML_TRACE_PID_FORMER && ml_join_pid(rewriting, theirs) >= ML_TRACE_PID_FORMER;
+}
+
+/* Put its name with the pid that it had behind it, as the writer of dumps does. */
+static void
+put_former_name(struct ml_pb_buffer *out, uint32_t tag, struct ml_pb_span name, uint64_t pid) {
+    struct ml_pb_buffer whole = {0};
+    char former[FORMER_BYTES];
+    const int count = snprintf(former, sizeof former, " (pid %" PRIu64 " before)", pid);
+
+    ml_pb_put_fields(&whole, name);
+    ml_pb_put_fields(
+        &whole, (struct ml_pb_span){.bytes = (const uint8_t *)former, .count = (size_t)count}
+    );
+    ml_pb_put_bytes(out, tag, ml_pb_span_of(&whole));
+    out->has_failed = out->has_failed || whole.has_failed;
+    ml_pb_buffer_fini(&whole);
+}
+
+/* A process of the tree: the first word of its command line is its name. */
+static void put_named(
+    const struct ml_join_rewriting *rewriting, struct ml_pb_span process, struct ml_pb_buffer *out
+) {
+    const uint64_t theirs = ml_pb_number(process, ml_trace_ProcessTree_Process_pid_tag);
+    const bool is_renamed = becomes_former(rewriting, theirs);
+    struct ml_pb_buffer inner = {0};
+    struct ml_pb_field field;
+    size_t words = 0;
+
+    while (ml_pb_next(&process, &field)) {
+        const bool is_word = field.tag == ml_trace_ProcessTree_Process_cmdline_tag;
+        if (field.tag == ml_trace_ProcessTree_Process_pid_tag) {
+            ml_pb_put_number(&inner, field.tag, ml_join_pid(rewriting, theirs));
+        } else if (is_word && words++ == 0 && is_renamed) {
+            put_former_name(&inner, field.tag, field.inside, theirs);
+        } else {
+            ml_pb_put_fields(&inner, field.whole);
+        }
+    }
+    if (is_renamed && words == 1) {
+        ml_pb_put_bytes(
+            &inner, ml_trace_ProcessTree_Process_cmdline_tag, (struct ml_pb_span){.count = 0}
+        ); /* a word that is alone would be the name up to its blank */
+    }
+    ml_pb_put_bytes(out, ml_trace_ProcessTree_processes_tag, ml_pb_span_of(&inner));
+    out->has_failed = out->has_failed || inner.has_failed;
+    ml_pb_buffer_fini(&inner);
+}
+
 /* The same of each message in that field; what has a `former` number is left out if it may be. */
 static void put_each(
     const struct ml_join_rewriting *rewriting,
@@ -78,14 +129,11 @@ static void put_tree(
     struct ml_pb_field field;
 
     while (ml_pb_next(&tree, &field)) {
-        const bool is_thread = field.tag == ml_trace_ProcessTree_threads_tag;
-        put_each(
-            rewriting,
-            &field,
-            is_thread ? ml_trace_ProcessTree_Thread_tgid_tag : ml_trace_ProcessTree_Process_pid_tag,
-            is_thread,
-            out
-        );
+        if (field.tag == ml_trace_ProcessTree_processes_tag) {
+            put_named(rewriting, field.inside, out);
+        } else {
+            put_each(rewriting, &field, ml_trace_ProcessTree_Thread_tgid_tag, true, out);
+        }
     }
 }
 
@@ -156,26 +204,21 @@ static void put_process(
     const struct ml_join_rewriting *rewriting, struct ml_pb_span process, struct ml_pb_buffer *out
 ) {
     const uint64_t theirs = ml_pb_number(process, ml_trace_ProcessDescriptor_pid_tag);
-    const bool becomes_former =
-        theirs < ML_TRACE_PID_FORMER && ml_join_pid(rewriting, theirs) >= ML_TRACE_PID_FORMER;
     struct ml_pb_buffer inner = {0};
-    struct ml_pb_buffer name = {0};
-    char former[FORMER_BYTES];
 
     put_with_pid(rewriting, process, ml_trace_ProcessDescriptor_pid_tag, &inner);
-    if (becomes_former) {
-        const int count = snprintf(former, sizeof former, " (pid %" PRIu64 " before)", theirs);
-        ml_pb_put_fields(&name, ml_pb_bytes(process, ml_trace_ProcessDescriptor_process_name_tag));
-        ml_pb_put_fields(
-            &name, (struct ml_pb_span){.bytes = (const uint8_t *)former, .count = (size_t)count}
-        );
+    if (becomes_former(rewriting, theirs)) {
         /* Of two the last one counts. */
-        ml_pb_put_bytes(&inner, ml_trace_ProcessDescriptor_process_name_tag, ml_pb_span_of(&name));
+        put_former_name(
+            &inner,
+            ml_trace_ProcessDescriptor_process_name_tag,
+            ml_pb_bytes(process, ml_trace_ProcessDescriptor_process_name_tag),
+            theirs
+        );
     }
     ml_pb_put_bytes(out, ml_trace_TrackDescriptor_process_tag, ml_pb_span_of(&inner));
-    out->has_failed = out->has_failed || inner.has_failed || name.has_failed;
+    out->has_failed = out->has_failed || inner.has_failed;
     ml_pb_buffer_fini(&inner);
-    ml_pb_buffer_fini(&name);
 }
 
 static bool is_last_dump(const struct ml_join_rewriting *rewriting, uint32_t process) {
