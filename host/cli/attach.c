@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "host/attach/precondition.h"
 #include "host/cli/run.h"
 #include "host/cli/session.h"
@@ -58,6 +59,30 @@ static bool add_named(struct attach *attach, const char *regex) {
         ml_say_error("no process of yours has the name %s", regex);
     }
     return count > 0;
+}
+
+/* Leave out those that have less private memory, and say how many. */
+static void drop_small(struct attach *attach, uint64_t min_private_bytes) {
+    char size[ML_SIZE_TEXT_BYTES];
+    const size_t all = attach->count;
+    size_t kept = 0;
+    for (size_t i = 0; min_private_bytes > 0 && i < all; i++) {
+        uint64_t private_bytes = 0;
+        uint64_t resident_bytes = 0;
+        ml_process_footprint(attach->ones[i].pid, &private_bytes, &resident_bytes);
+        if (private_bytes >= min_private_bytes) {
+            attach->ones[kept++] = attach->ones[i];
+        }
+    }
+    if (min_private_bytes > 0 && kept < all) {
+        attach->count = kept;
+        ml_say_error(
+            "%zu of %zu processes have less than %s of private memory, and are not recorded",
+            all - kept,
+            all,
+            ml_size_text(min_private_bytes, size)
+        );
+    }
 }
 
 static void say_refused(pid_t pid, const char *why) {
@@ -191,6 +216,7 @@ int ml_attach(const struct ml_options *options) {
     if (options->name != NULL && !add_named(&attach, options->name) && attach.count == 0) {
         return ML_EXIT_FAILED;
     }
+    drop_small(&attach, options->min_private_bytes);
     drop_refused(&attach);
     if (attach.count == 0) {
         return ML_EXIT_FAILED;

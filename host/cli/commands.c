@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "host/cli/run.h"
 #include "host/policy/role.h"
+#include "host/process/info.h"
 #include "host/process/log.h"
 #include "host/sockets/socket_directory.h"
 #include "ipc/channel/channel.h"
@@ -297,6 +298,8 @@ int ml_command_ps(char *const *words) {
 struct dump {
     const char *host, *reason;
     enum memlog_service_role role;
+    bool has_role;
+    uint64_t min_private_bytes; /* 0: any */
     struct ml_pids pids;
 };
 
@@ -311,6 +314,11 @@ static const struct ml_option dump_options[] = {
      .most = MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT,
      .value = "TEXT",
      .help = "it stands in the dump, where 'memlog report' shows it, and in the page's list"},
+    {.name = "--min-private",
+     ML_SIZE_TO(struct dump, min_private_bytes),
+     .least = 1,
+     .value = "SIZE",
+     .help = "of these the processes alone that have so much private memory now"},
     ML_ROW_HOST(struct dump, host),
 };
 
@@ -326,6 +334,54 @@ const struct ml_option_table ml_dump_table = {
     .example = "memlog dump --role=renderer --reason='after the tenth tab'",
 };
 
+static bool is_wanted(const struct dump *dump, const struct memlog_host_process_row *row) {
+    const char *role = ml_role_name(dump->role);
+    bool is_named = dump->pids.count == 0;
+    uint64_t private_bytes = 0;
+    uint64_t resident_bytes = 0;
+    for (uint32_t i = 0; i < dump->pids.count; i++) {
+        is_named = is_named || dump->pids.items[i] == row->pid;
+    }
+    if (!is_named || (dump->has_role && (row->role.count_bytes != strlen(role) ||
+                                         memcmp(row->role.data, role, strlen(role)) != 0))) {
+        return false;
+    }
+    ml_process_footprint((pid_t)row->pid, &private_bytes, &resident_bytes);
+    return private_bytes >= dump->min_private_bytes;
+}
+
+/* Ask who runs, and name those that are large enough in place of what was named. False: nobody is,
+ * or the host does not answer, which was said. */
+static bool choose_large(struct dump *dump, struct ml_channel *channel) {
+    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
+    struct memlog_host_ps_reply reply;
+    struct ml_pids large = {.count = 0};
+    char size[ML_SIZE_TEXT_BYTES];
+    const enum ml_status status =
+        memlog_host_ps_wait(ml_channel_port(channel), &request, PS_TIMEOUT_MS, &reply);
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+        return false;
+    }
+    for (uint32_t i = 0; i < reply.processes.count && large.count < ML_PIDS_MAX; i++) {
+        const struct memlog_host_process_row *row = &reply.processes.items[i];
+        const bool is_new = large.count == 0 || large.items[large.count - 1] != row->pid;
+        if (row->recording && is_new && is_wanted(dump, row)) {
+            large.items[large.count++] = row->pid;
+        }
+    }
+    if (large.count == 0) {
+        ml_say_error(
+            "no such process that is recorded has %s of private memory",
+            ml_size_text(dump->min_private_bytes, size)
+        );
+        return false;
+    }
+    dump->pids = large;
+    dump->has_role = false;
+    return true;
+}
+
 int ml_command_dump(char *const *words) {
     struct dump arguments = {.reason = ""};
     uint64_t given = 0;
@@ -333,15 +389,19 @@ int ml_command_dump(char *const *words) {
     if (!ml_commands_read(&ml_dump_table, words, &arguments, &given, &exit_code)) {
         return exit_code;
     }
-    const bool has_role = ml_option_given(&ml_dump_table, given, "--role");
+    arguments.has_role = ml_option_given(&ml_dump_table, given, "--role");
     struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    if (arguments.min_private_bytes > 0 && !choose_large(&arguments, channel)) {
+        ml_channel_free(channel);
         return ML_EXIT_FAILED;
     }
     const struct memlog_host_dump_request request = {
         .version = MEMLOG_HOST_HOST_VERSION,
         .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
-        .role = ml_string_of(has_role ? ml_role_name(arguments.role) : ""),
+        .role = ml_string_of(arguments.has_role ? ml_role_name(arguments.role) : ""),
         .reason = ml_string_of(arguments.reason),
     };
     struct memlog_host_dump_reply reply;

@@ -89,11 +89,12 @@ struct ml_options {
     struct ml_patterns *roles; /* (regex, enum memlog_service_role) */
     struct ml_patterns *only;
     struct ml_patterns *never;
-    const char *never_list; /* a never list beside the machine's; NULL: none */
-    char *const *program;   /* argv of the program, borrowed from the command line */
-    struct ml_pids pids;    /* to attach to */
-    const char *name;       /* an expression over names and command lines; NULL: pids alone */
-    uint64_t duration_ms;   /* for which they are recorded; 0: until ^C */
+    const char *never_list;     /* a never list beside the machine's; NULL: none */
+    char *const *program;       /* argv of the program, borrowed from the command line */
+    struct ml_pids pids;        /* to attach to */
+    const char *name;           /* an expression over names and command lines; NULL: pids alone */
+    uint64_t duration_ms;       /* for which they are recorded; 0: until ^C */
+    uint64_t min_private_bytes; /* that a process must have to be attached to; 0: any */
 };
 
 /* "auto", "strict", "none"; NULL behind the last. */

@@ -202,7 +202,7 @@ static bool read_attach_duration(void *to, const char *value, struct ml_error_me
 
 /* First what only `memlog run` takes, then what `memlog attach` takes as well, then what only that
  * does: each command's options stand in one piece. */
-enum { OF_RUN_ALONE = 4, OF_ATTACH_ALONE = 2 };
+enum { OF_RUN_ALONE = 4, OF_ATTACH_ALONE = 3 };
 
 static const struct ml_option options[] = {
     {.name = "--memlog",
@@ -409,6 +409,11 @@ static const struct ml_option options[] = {
      .value = "SECONDS",
      .wants = "a length of time (2, 0.5, 1.5m, 2h)",
      .help = "end after so long; without it at ^C, or with the last of the processes"},
+    {.name = "--min-private",
+     ML_SIZE_TO(struct ml_options, min_private_bytes),
+     .least = 1,
+     .value = "SIZE",
+     .help = "those alone that have so much private memory now, swapped out or not"},
 };
 enum {
     OPTIONS_COUNT = sizeof(options) / sizeof(options[0]),

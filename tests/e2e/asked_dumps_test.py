@@ -1,4 +1,5 @@
 """Dumps that somebody asks for: by a person in his own words, of one role, at each new peak of the tree."""
+import json
 import subprocess
 import unittest
 
@@ -7,6 +8,15 @@ import harness
 PYTHON = "/usr/bin/python3"
 
 # A parent and two children, of which one says that it is a renderer; they hold so much and wait.
+LARGE = """
+import os, time
+kept = b"x" * (64 << 20)
+if os.fork() == 0:
+    kept = None
+    os.execv("/usr/bin/python3", ["python3", "-c", "import os, time\\nopen('small', 'w').close()\\nwhile not os.path.exists('end'): time.sleep(0.01)"])
+os.wait()
+"""
+
 TREE = """
 import os, sys, time
 def hold(count, name, *words):
@@ -52,6 +62,25 @@ class AskedDumps(harness.Case):
         for name in ("renderer", "other"):
             self.wait_for(name, (self.folder / name).exists)
         return process
+
+    def test_a_dump_of_the_processes_with_much_private_memory(self):
+        process = self.memlog_start(PYTHON, "-c", LARGE)
+        self.wait_for("the child", (self.folder / "small").exists)
+        rows = json.loads(self.command("ps", "--json").stdout)["processes"]
+        large = {row["pid"] for row in rows if row["recording"] and row["parent_pid"] not in {one["pid"] for one in rows}}
+        (both,) = [{one["pid"] for one in self.report(self.dumped())["processes"] if one["state"] == "running"}]
+        self.assertEqual(len(both), 2)
+        (chosen,) = self.report(self.dumped("--min-private=48M", "--role=browser"))["processes"]
+        self.assertEqual({chosen["pid"]}, large)
+        (chosen,) = self.report(self.dumped("--min-private=48M"))["processes"]
+        self.assertEqual({chosen["pid"]}, large)
+        self.assertEqual({one["pid"] for one in self.report(self.dumped("--min-private=4K"))["processes"]}, both)
+        for words in (("--min-private=1T",), ("--min-private=48M", "--role=gpu"), ("--min-private=48M", *(both - large))):
+            answer = self.command("dump", *words)
+            self.assertEqual((answer.returncode, answer.stdout), (125, ""), words)
+            self.assertIn("no such process that is recorded has", answer.stderr)
+        (self.folder / "end").touch()
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)
 
     def sizes(self, report):
         return sorted(stack["live_bytes"] for one in report["processes"] for stack in one["stacks"] if stack["live_bytes"] > 600000)

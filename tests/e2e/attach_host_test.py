@@ -38,6 +38,22 @@ class Attach(attaching.Case):
         self.assertIn("what it had allocated before it was recorded is not known", text)
         self.assertIsNone(target.poll())
 
+    def test_processes_with_less_private_memory_are_left_alone(self):
+        """As heapprofd's min_anonymous_memory_kb: it is looked at once, as they run now."""
+        small = self.target()
+        self.target_text = self.target_text.replace("kept = []", "kept = [b'x' * (64 << 20)]", 1)
+        large = self.target()
+        answer = self.attach("--duration=0.3", "--min-private=48M", small.pid, large.pid)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("1 of 2 processes have less than 48.0 MiB of private memory, and are not recorded", answer.stderr)
+        self.assertEqual({line.split()[1] for line in self.log() if line.startswith("attach")}, {str(large.pid)})
+        (entry,) = self.exit_dump()["processes"]
+        self.assertEqual(entry["pid"], large.pid)
+        answer = self.command("attach", "--min-private=1T", "-o", self.folder / "none", small.pid, large.pid)
+        self.assertEqual(answer.returncode, 125)
+        self.assertIn("2 of 2 processes have less than 1.0 TiB of private memory", answer.stderr)
+        self.assertFalse((self.folder / "none").exists())
+
     def test_it_stays_dormant_until_the_tracer_has_finished(self):
         target = self.target()
         self.plan(attach="wait")

@@ -308,7 +308,7 @@ static enum ml_status parse_attach(char *const *words) {
 START_TEST(attach_takes_processes_a_name_and_a_duration) {
     char *both[] = {"--duration=0.5", "4711", "--name=^python", "4712", "--whole=off", NULL};
     char *minutes[] = {"--duration", "1.5m", "1", NULL};
-    char *by_name[] = {"--name=x", NULL};
+    char *by_name[] = {"--name=x", "--min-private=4M", NULL};
     ck_assert_int_eq(parse_attach(both), ML_OK);
     ck_assert_uint_eq(options.duration_ms, 500);
     ck_assert_uint_eq(options.pids.count, 2);
@@ -320,6 +320,7 @@ START_TEST(attach_takes_processes_a_name_and_a_duration) {
     ck_assert_uint_eq(options.duration_ms, 90000);
     ck_assert_int_eq(parse_attach(by_name), ML_OK);
     ck_assert_uint_eq(options.duration_ms, 0);
+    ck_assert_uint_eq(options.min_private_bytes, 4 << 20);
 }
 END_TEST
 
@@ -334,6 +335,7 @@ START_TEST(attach_refuses_what_chooses_among_a_programs_processes) {
         {{"1", "--end-with-root"}, "--end-with-root is an option of 'memlog run'"},
         {{"--duration=0", "1"}, "--duration=0: a length of time"},
         {{"--duration=x", "1"}, "--duration=x: a length of time"},
+        {{"--min-private=0", "1"}, "--min-private=0: a size"},
         {{"--name=(", NULL}, "--name=(: '(' is no regular expression"},
         {{"prog", NULL}, "prog"},
         {{NULL}, "which process?"},
@@ -343,6 +345,7 @@ START_TEST(attach_refuses_what_chooses_among_a_programs_processes) {
         ck_assert_msg(strstr(error.text, cases[i].says) != NULL, "%s", error.text);
     }
     ck_assert_int_eq(parse("--duration=1 prog"), ML_PEER_FORM);
+    ck_assert_int_eq(parse("--min-private=1 prog"), ML_PEER_FORM);
     ck_assert_int_eq(parse("--never-list=x --memlog-role=gpu=y prog"), ML_OK);
 }
 END_TEST
