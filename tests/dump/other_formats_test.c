@@ -15,7 +15,7 @@
 #include "tools/analyzer/formats/chrome_trace.h"
 #include "tools/analyzer/formats/flame.h"
 #include "tools/analyzer/formats/heap_text.h"
-#include "tools/analyzer/formats/sqlite_file.h"
+#include "tools/analyzer/sqlite/file.h"
 #include "tools/analyzer/stacks/metric.h"
 
 enum { TEXT_BYTES = 8 << 20 };

@@ -150,6 +150,58 @@ class Convert(harness.Case):
             pid = self.words("sqlite3", base, f"select sum(size) from heap_profile_allocation join process using (upid) where pid = {entry['pid']}")
             self.assertEqual(int(pid), entry["live_bytes"])
 
+    def test_heapprofds_flame_graph_runs_in_sqlite3(self):
+        dump = self.dump(harness.PROGRAMS / "oracle" / "fork", "fork")
+        report = self.report(dump)
+        base = self.convert(dump, "sqlite")
+        # Its document asks a function of (ts, upid, type). SQLite has functions of virtual tables alone: no file brings one.
+        answer = harness.run_words(
+            ["sqlite3", str(base), "select name from experimental_flamegraph(1,1,'native')"], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertIn("'experimental_flamegraph' is not a function", str(answer.stderr))
+        checked = 0
+        for entry in report["processes"]:
+            moment = self.words("sqlite3", base, f"select upid, max(ts) from heap_profile_allocation join process using (upid) where pid = {entry['pid']}")
+            upid, ts = moment.strip().split("|")
+            query = f"""
+                select name, map_name, cumulative_size, size, depth, cumulative_alloc_size
+                from experimental_flamegraph where ts = {ts} and upid = {upid} and profile_type = 'native'
+                order by abs(cumulative_size) desc;"""
+            rows = [line.split("|") for line in self.words("sqlite3", base, query).splitlines()]
+            self.assertEqual(sum(int(row[3]) for row in rows), entry["live_bytes"])
+            self.assertEqual(sum(int(row[2]) for row in rows if row[4] == "0"), entry["live_bytes"])
+            self.assertEqual(sum(int(row[5]) for row in rows if row[4] == "0"), entry["total_bytes"])
+            found, wanted = collections.Counter(), collections.Counter()
+            for name, path, size, *_ in rows:
+                found[name, path] += int(size)
+            for stack in entry["stacks"]:
+                for frame in stack["frames"]:
+                    if not frame["inlined"] and frame["function"]:
+                        wanted[frame["function"], frame["module"]] += stack["live_bytes"]
+            self.assertEqual({key: found[key] for key in wanted}, dict(wanted))
+            checked += len(wanted)
+        self.assertGreater(checked, 9)
+
+    def test_trace_processors_tables_of_a_process_have_its_figures(self):
+        dump = self.dump("/usr/bin/python3", "-c", "import time; kept = [bytes(5000) for i in range(99)]; time.sleep(0.5)")
+        (entry,) = self.report(dump)["processes"]
+        base = self.convert(dump, "sqlite")
+
+        def ask(query):
+            return [line.split("|") for line in self.words("sqlite3", base, query).splitlines()]
+
+        self.assertEqual(
+            ask("select tid, name, utid = id from thread where is_main_thread"), [[str(entry["pid"]), entry["name"], "1"]])
+        stats = dict(ask(f"select name, value from stats where idx = {entry['pid']}"))
+        self.assertEqual(int(stats["heapprofd_unwind_samples"]), entry["events"])
+        self.assertEqual((stats["heapprofd_buffer_overran"], stats["memlog_lost_events"], stats["heapprofd_client_disconnected"]), ("0", "0", "1"))
+        last = dict(ask(
+            "select t.name, c.value from counter c join process_counter_track t on t.id = c.track_id"
+            " where c.ts = (select max(ts) from counter where track_id = t.id)"))
+        self.assertEqual((int(last["live bytes"]), int(last["allocated bytes"])), (entry["live_bytes"], entry["total_bytes"]))
+        ((start, end, first, final),) = ask("select start_ts, end_ts, min(c.ts), max(c.ts) from process, counter c")
+        self.assertLessEqual(int(start) - 10**9, int(first))
+        self.assertLessEqual(int(final), int(end) + 10**9)
+
     def test_what_is_pruned_is_small_and_adds_up(self):
         dump = self.dump("/usr/bin/git", "--version")
         whole, pruned = self.report(dump), json.loads(self.convert(dump, "json", "--prune=16K").read_text())

@@ -274,6 +274,12 @@ class Heaps(harness.Case):
         truth = {(process["pid"], heap["name"].replace("malloc", "libc.malloc"), heap["live_bytes"], heap["live_blocks"])
                  for process in report["processes"] for heap in process["heaps"]}
         self.assertEqual(set(rows), truth)
+        # One heap alone has its own name, too.
+        words[2:2] = ["--heap=pool"]
+        self.assertEqual(harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT).returncode, 0)
+        rows = sqlite3.connect(target).execute(
+            "SELECT pid, heap_name, sum(size), sum(count) FROM heap_profile_allocation JOIN process USING (upid) GROUP BY 1, 2").fetchall()
+        self.assertEqual(set(rows), {row for row in truth if row[1] == "pool"})
 
     def test_pprofs_tags_have_heap_and_type(self):
         run, report, books = self.run_it(1000, 13)

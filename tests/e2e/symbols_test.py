@@ -6,6 +6,7 @@ import os
 import pathlib
 import platform
 import shutil
+import sqlite3
 import subprocess
 import threading
 import unittest
@@ -397,6 +398,13 @@ class Renamed(Keeper):
             self.assertIn(self.FOUND, self.collapsed(dump, **{key: f"other={self.map}:org.shop={self.map}"}))
         self.assertIn(";void a.b.c(a.d,int) 70001", self.collapsed(dump, PERFETTO_PROGUARD_MAP=f"com.other={self.map}"))
         self.assertIn(";void a.b.c(a.d,int) 70001", self.collapsed(self.jit_dump("net.shop"), PERFETTO_PROGUARD_MAP=f"org.shop={self.map}"))
+
+    def test_a_database_has_both_names(self):
+        dump, base = self.jit_dump(), self.folder / "dump.db"
+        self.analyze("convert", "--to=sqlite", "-o", base, dump, PERFETTO_PROGUARD_MAP=f"org.shop={self.map}")
+        frames = sqlite3.connect(base).execute("select name, deobfuscated_name from stack_profile_frame").fetchall()
+        self.assertIn(("void a.b.c(a.d,int)", self.FOUND.rpartition(" ")[0]), frames)
+        self.assertIn(None, [restored for _, restored in frames])
 
     def test_symbolize_puts_the_map_into_the_dump(self):
         dump = self.jit_dump()

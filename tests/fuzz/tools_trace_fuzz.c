@@ -16,7 +16,7 @@
 #include "tools/analyzer/formats/flame.h"
 #include "tools/analyzer/formats/heap_text.h"
 #include "tools/analyzer/formats/pprof.h"
-#include "tools/analyzer/formats/sqlite_file.h"
+#include "tools/analyzer/sqlite/file.h"
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/model/trace_decode.h"
 #include "tools/analyzer/report/breakdown.h"

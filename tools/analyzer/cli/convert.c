@@ -13,7 +13,7 @@
 #include "tools/analyzer/formats/flame.h"
 #include "tools/analyzer/formats/heap_text.h"
 #include "tools/analyzer/formats/pprof.h"
-#include "tools/analyzer/formats/sqlite_file.h"
+#include "tools/analyzer/sqlite/file.h"
 #include "tools/analyzer/report/report.h"
 
 /* In the order of form_words. */

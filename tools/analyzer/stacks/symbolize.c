@@ -186,6 +186,7 @@ static void names_restore(struct ml_stacks *stacks, struct ml_symbolizer *symbol
             char *name =
                 ml_deobfuscation_apply(&stacks->profile->deobfuscation, packages, symbol->function);
             if (name) {
+                symbol->obfuscated = symbol->function;
                 symbol->function = ml_symbolizer_keep(symbolizer, name);
             }
             free(name);

@@ -16,11 +16,12 @@
 
 /* One function at an address. Strings live as long as the symbolizer, are never NULL. */
 struct ml_symbol {
-    const char *function; /* as people write it, without a compiler's suffixes; "" unknown.
-                           * " [merged]" behind it: functions of other names share the code */
-    const char *linkage;  /* the linker's name */
-    const char *file;     /* "" unknown */
-    uint32_t line;        /* 0 unknown */
+    const char *function;   /* as people write it, without a compiler's suffixes; "" unknown.
+                             * " [merged]" behind it: functions of other names share the code */
+    const char *linkage;    /* the linker's name */
+    const char *obfuscated; /* what `function` was called in the file; NULL: the same */
+    const char *file;       /* "" unknown */
+    uint32_t line;          /* 0 unknown */
     bool inlined;
 };
 

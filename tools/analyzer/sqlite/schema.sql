@@ -12,6 +12,40 @@ CREATE TABLE process(
     cmdline TEXT
 );
 
+CREATE TABLE thread(
+    id INTEGER PRIMARY KEY, -- = utid
+    utid INTEGER,
+    tid INTEGER, -- of the main thread; NULL: the dump knows the name alone
+    name TEXT,
+    upid INTEGER NOT NULL REFERENCES process(id),
+    is_main_thread INTEGER NOT NULL,
+    start_ts INTEGER
+);
+
+-- What went wrong, and how much was told: idx is the pid.
+CREATE TABLE stats(
+    name TEXT NOT NULL,
+    key TEXT NOT NULL,
+    idx INTEGER,
+    severity TEXT NOT NULL, -- info, data_loss
+    source TEXT NOT NULL,
+    value INTEGER NOT NULL
+);
+
+CREATE TABLE process_counter_track(
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL, -- live bytes, allocated bytes
+    upid INTEGER NOT NULL REFERENCES process(id),
+    unit TEXT NOT NULL
+);
+
+CREATE TABLE counter(
+    id INTEGER PRIMARY KEY,
+    ts INTEGER NOT NULL,
+    track_id INTEGER NOT NULL REFERENCES process_counter_track(id),
+    value INTEGER NOT NULL
+);
+
 CREATE TABLE stack_profile_mapping(
     id INTEGER PRIMARY KEY,
     build_id TEXT, -- hex
@@ -29,7 +63,7 @@ CREATE TABLE stack_profile_frame(
     mapping INTEGER NOT NULL REFERENCES stack_profile_mapping(id),
     rel_pc INTEGER, -- ELF address
     symbol_set_id INTEGER, -- NULL: no names were found
-    deobfuscated_name TEXT
+    deobfuscated_name TEXT -- by a map of ProGuard or R8; NULL: none has it
 );
 
 CREATE TABLE stack_profile_symbol(
@@ -81,6 +115,60 @@ CREATE TABLE profiler_smaps(
     rss_kb INTEGER NOT NULL,
     anonymous_kb INTEGER NOT NULL
 );
+
+-- heapprofd's flame graph: of each process and moment a row for each call site that led to an
+-- allocation. trace_processor has it as a function of (ts, upid, profile_type); SQLite knows such
+-- functions of its own tables alone, so here they are columns. A row is a call site; a function that
+-- is called from two places has two.
+CREATE VIEW experimental_flamegraph AS
+WITH RECURSIVE snapshot(ts, upid, heap_name) AS (
+    SELECT DISTINCT ts, upid, heap_name FROM heap_profile_allocation
+),
+own(ts, upid, heap_name, site, count, size, alloc_count, alloc_size) AS (
+    SELECT
+        s.ts, s.upid, s.heap_name, a.callsite_id, sum(a.count), sum(a.size),
+        sum(max(a.count, 0)), sum(max(a.size, 0))
+    FROM snapshot s
+    JOIN heap_profile_allocation a
+        ON a.upid = s.upid AND a.heap_name = s.heap_name AND a.ts <= s.ts
+    GROUP BY 1, 2, 3, 4
+),
+path(leaf, site) AS (
+    SELECT DISTINCT callsite_id, callsite_id FROM heap_profile_allocation
+    UNION ALL
+    SELECT path.leaf, c.parent_id FROM path JOIN stack_profile_callsite c ON c.id = path.site
+    WHERE c.parent_id IS NOT NULL
+)
+SELECT
+    c.id AS id,
+    c.depth AS depth,
+    coalesce(f.deobfuscated_name, f.name) AS name,
+    m.name AS map_name,
+    sum(own.count * (path.leaf = path.site)) AS count,
+    sum(own.count) AS cumulative_count,
+    sum(own.size * (path.leaf = path.site)) AS size,
+    sum(own.size) AS cumulative_size,
+    sum(own.alloc_count * (path.leaf = path.site)) AS alloc_count,
+    sum(own.alloc_count) AS cumulative_alloc_count,
+    sum(own.alloc_size * (path.leaf = path.site)) AS alloc_size,
+    sum(own.alloc_size) AS cumulative_alloc_size,
+    c.parent_id AS parent_id,
+    s.source_file AS source_file,
+    s.line_number AS line_number,
+    own.ts AS ts,
+    own.upid AS upid,
+    'native' AS profile_type,
+    own.heap_name AS heap_name
+FROM own
+JOIN path ON path.leaf = own.site
+JOIN stack_profile_callsite c ON c.id = path.site
+JOIN stack_profile_frame f ON f.id = c.frame_id
+JOIN stack_profile_mapping m ON m.id = f.mapping
+LEFT JOIN (
+    SELECT symbol_set_id, source_file, line_number, max(id) FROM stack_profile_symbol
+    GROUP BY symbol_set_id
+) s USING (symbol_set_id)
+GROUP BY own.ts, own.upid, own.heap_name, c.id;
 
 -- Our own.
 
@@ -171,11 +259,11 @@ stack(leaf, live_bytes, total_bytes) AS (
     SELECT callsite_id, sum(live_bytes), sum(total_bytes) FROM memlog_stack GROUP BY callsite_id
 ),
 on_path(leaf, name, own) AS (
-    SELECT path.leaf, f.name, max(path.leaf = path.site)
+    SELECT path.leaf, coalesce(f.deobfuscated_name, f.name), max(path.leaf = path.site)
     FROM path
     JOIN stack_profile_callsite c ON c.id = path.site
     JOIN stack_profile_frame f ON f.id = c.frame_id
-    GROUP BY path.leaf, f.name
+    GROUP BY path.leaf, coalesce(f.deobfuscated_name, f.name)
 )
 SELECT
     name,

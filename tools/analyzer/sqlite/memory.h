@@ -3,8 +3,8 @@
  *
  * One rule: of each process the sums of both tables are the kernel's figures of one reading.
  * Processes whose mappings were not read have no rows. */
-#ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_SQLITE_MEMORY_H
-#define MEMLOG_TOOLS_ANALYZER_FORMATS_SQLITE_MEMORY_H
+#ifndef MEMLOG_TOOLS_ANALYZER_SQLITE_MEMORY_H
+#define MEMLOG_TOOLS_ANALYZER_SQLITE_MEMORY_H
 
 #include <stdint.h>
 

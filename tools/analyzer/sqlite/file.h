@@ -6,8 +6,8 @@
  * them, are in memlog_dump, memlog_process and memlog_stack.
  *
  * Shape: tools/analyzer/formats/sqlite_schema.sql. */
-#ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_SQLITE_FILE_H
-#define MEMLOG_TOOLS_ANALYZER_FORMATS_SQLITE_FILE_H
+#ifndef MEMLOG_TOOLS_ANALYZER_SQLITE_FILE_H
+#define MEMLOG_TOOLS_ANALYZER_SQLITE_FILE_H
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "tools/analyzer/formats/sqlite_memory.h"
+#include "tools/analyzer/sqlite/memory.h"
 
 #include <stdbool.h>
 #include <string.h>

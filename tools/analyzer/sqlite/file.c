@@ -1,4 +1,4 @@
-#include "tools/analyzer/formats/sqlite_file.h"
+#include "tools/analyzer/sqlite/file.h"
 
 #include <inttypes.h>
 #include <sqlite3.h>
@@ -8,10 +8,11 @@
 
 #include "ipc/trace/mapping.h"
 #include "ipc/wire/event.h"
-#include "tools/analyzer/formats/sqlite_memory.h"
+#include "tools/analyzer/sqlite/figures.h"
+#include "tools/analyzer/sqlite/memory.h"
 #include "tools/analyzer/formats/units.h"
 
-/* tools/analyzer/formats/sqlite_schema.sql */
+/* tools/analyzer/sqlite/schema.sql */
 extern const char ml_sqlite_schema[];
 
 /* Mapping of frames that are in no file. */
@@ -207,7 +208,7 @@ static void put_symbols(struct writer *writer, sqlite3_stmt *into, size_t place_
 /* Places are numbered from 1 as frames; "no stack" stands behind them. */
 static void put_frames(struct writer *writer) {
     sqlite3_stmt *into =
-        prepare(writer, "INSERT INTO stack_profile_frame VALUES (?1,?2,?3,?4,?5,NULL)");
+        prepare(writer, "INSERT INTO stack_profile_frame VALUES (?1,?2,?3,?4,?5,?6)");
     sqlite3_stmt *into_symbols = prepare(
         writer,
         "INSERT INTO stack_profile_symbol(symbol_set_id,name,source_file,line_number,inlined)"
@@ -220,9 +221,17 @@ static void put_frames(struct writer *writer) {
         char buffer[ML_PLACE_NAME_BYTES];
         const char *name = ml_place_name(place, buffer);
 
-        if (place->kind == ML_FRAME_ADDRESS || place->symbols_count > 0) {
-            size_t last = place->first_symbol + place->symbols_count - 1;
-            name = place->symbols_count > 0 ? writer->stacks->symbols[last].function : "";
+        if (place->kind == ML_FRAME_ADDRESS) {
+            name = "";
+        }
+        check(writer, sqlite3_bind_null(into, 6));
+        if (place->symbols_count > 0) {
+            const struct ml_symbol *symbol =
+                &writer->stacks->symbols[place->first_symbol + place->symbols_count - 1];
+            name = symbol->obfuscated ? symbol->obfuscated : symbol->function;
+            if (symbol->obfuscated) {
+                bind_string(writer, into, 6, symbol->function);
+            }
         }
         bind(writer, into, 1, i + 1);
         bind_string(writer, into, 2, name);
@@ -239,6 +248,7 @@ static void put_frames(struct writer *writer) {
     bind(writer, into, 3, NO_MAPPING);
     bind(writer, into, 4, 0);
     bind_if(writer, into, 5, false, 0);
+    check(writer, sqlite3_bind_null(into, 6));
     step(writer, into);
     sqlite3_finalize(into);
     sqlite3_finalize(into_symbols);
@@ -301,7 +311,11 @@ static void put_allocations(
         const uint64_t freed_bytes = stack->own.total_bytes - stack->own.live_bytes;
         const uint64_t callsite = callsite_of(writer, stack);
 
-        if (stack->heap == 0) {
+        if (stack->heap == 0 && writer->profile->heap.bytes) { /* a list without details */
+            bind_text(
+                writer, into, 6, writer->profile->heap.bytes, writer->profile->heap.count_bytes
+            );
+        } else if (stack->heap == 0) {
             bind_string(writer, into, 6, "libc.malloc");
         } else {
             bind_string(writer, into, 6, ml_profile_heap_name(process, stack->heap).bytes);
@@ -453,6 +467,7 @@ enum ml_status ml_sqlite_file_write(const struct ml_stacks *stacks, FILE *out) {
         put_own(&writer);
         put_unrecorded(&writer);
         put_memory(&writer);
+        check(&writer, ml_sqlite_figures_put(writer.database, stacks));
     }
     run(&writer, "COMMIT");
     if (writer.status == ML_OK) {
