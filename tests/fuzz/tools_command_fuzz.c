@@ -157,6 +157,7 @@ static const struct line {
     {&ml_command_report, {"--by=thread", "--json"}, {limits, pids, orders, metrics}, FILE_FIRST},
     {&ml_command_report, {"--by=size"}, {limits, pids, orders, metrics}, FILE_FIRST},
     {&ml_command_report, {"--by=process"}, {limits, pids, orders, metrics}, FILE_FIRST},
+    {&ml_command_report, {"--by=type"}, {limits, pids, focuses, orders, metrics}, FILE_FIRST},
     {&ml_command_diff, {NULL}, {metrics, limits, pids, focuses}, FILE_BOTH},
     {&ml_command_diff, {"--json"}, {metrics, limits, pids}, FILE_BOTH},
     {&ml_command_diff, {"--leaks"}, {metrics, limits, pids}, FILE_BOTH},

@@ -20,6 +20,7 @@
 #include "tools/analyzer/model/trace_reader.h"
 #include "tools/analyzer/sandbox/confine.h"
 #include "tools/analyzer/stacks/prune.h"
+#include "tools/analyzer/stacks/types.h"
 
 /* See ml_command_be_bare(). */
 static bool is_bare;
@@ -260,6 +261,9 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     }
     if (status == ML_OK && !load->is_nameless) {
         status = ml_stacks_symbolize(&loaded->stacks, loaded->symbolizer);
+    }
+    if (status == ML_OK && load->finds_types) {
+        status = ml_stacks_find_types(&loaded->stacks, &loaded->profile);
     }
     if (status == ML_OK && ml_frame_filter_is_any(&load->filter)) {
         status = ml_stacks_filter_frames(&loaded->stacks, &load->filter);

@@ -210,7 +210,8 @@ struct ml_load {
     enum ml_load_processes processes;
     bool takes_unrecorded; /* it has words for a process without a profile */
     bool is_nameless;      /* functions need no names */
-    bool is_fetching;      /* ask the servers of DEBUGINFOD_URLS */
+    bool finds_types; /* stacks have types by their frames, too; tools/analyzer/stacks/types.h */
+    bool is_fetching; /* ask the servers of DEBUGINFOD_URLS */
 };
 
 /* Put up the sandbox (tools/analyzer/sandbox/confine.h), with the helpers outside that the load may

@@ -87,15 +87,17 @@ static int understand(const struct ml_command *command, struct request *request,
     if (request->form == FORM_JSON && report->list == ML_LIST_STACKS) {
         return ml_command_fail(command, "--json has all stacks by live bytes; sort them there");
     }
+    request->load.finds_types =
+        report->list == ML_LIST_ROWS ? report->by == ML_BY_TYPE : request->form == FORM_JSON;
     report->limit = request->limit;
     report->file_path = request->load.path;
     report->pid = request->load.pid;
     if (ml_frame_filter_is_any(&request->load.filter) && report->list == ML_LIST_ROWS &&
-        (report->by == ML_BY_SIZE || report->by == ML_BY_TYPE || report->by == ML_BY_HEAP)) {
+        (report->by == ML_BY_SIZE || report->by == ML_BY_HEAP)) {
         return ml_command_fail(
             command,
-            "sizes, types and heaps are known of all stacks together: no --focus and the like with "
-            "--by=size, type or heap"
+            "sizes and heaps are known of all stacks together: no --focus and the like with "
+            "--by=size or heap"
         );
     }
     if (request->load.heap && by && report->by == ML_BY_HEAP) {

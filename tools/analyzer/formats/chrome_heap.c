@@ -129,7 +129,7 @@ static void put_types(struct writer *writer) {
     const struct ml_profile_text unknown = {
         .bytes = unknown_word, .count_bytes = sizeof unknown_word - 1};
     const struct ml_chrome_heap *heap = writer->heap;
-    bool *is_put = calloc(ML_TYPES_MAX, sizeof *is_put);
+    bool *is_put = calloc(ml_profile_types_end(heap->process), sizeof *is_put);
 
     writer->done = writer->done && is_put;
     ml_json_open_member(writer->json, "types", '[');

@@ -134,10 +134,25 @@ struct ml_profile_heap {
     uint64_t unknown_frees; /* of what had not been reported */
 };
 
+/* How a type of blocks is known. Blocks have the first that there is. */
+enum ml_type_known {
+    ML_TYPE_UNKNOWN,
+    ML_TYPE_REGISTERED,     /* the program reported it (client/memlog.h) */
+    ML_TYPE_BY_FRAMES,      /* the names of the allocating frames tell it */
+    ML_TYPE_BY_CONSTRUCTOR, /* its constructor allocated them: parts of one */
+};
+
 /* A type of blocks. */
 struct ml_profile_type {
-    uint32_t id;     /* as in its cells, from 1 */
+    uint32_t id;     /* as in its cells, from 1; those that are no cell's behind them */
     uint32_t string; /* index into strings: its name */
+    enum ml_type_known known;
+};
+
+/* What is known of blocks' type. */
+struct ml_profile_typed {
+    struct ml_profile_text name; /* "": nothing */
+    enum ml_type_known known;
 };
 
 struct ml_profile_cell {
@@ -417,11 +432,28 @@ void ml_profile_part_heaps(struct ml_profile *profile);
  * peak of malloc's. "malloc" changes nothing. False: no process has it, and all figures are 0. */
 bool ml_profile_choose_heap(struct ml_profile *profile, const char *name);
 
-/* The names of a process's heap and type. "malloc" for heap 0, "" for type 0. */
+/* The name of a process's heap; "malloc" for heap 0. */
 struct ml_profile_text
 ml_profile_heap_name(const struct ml_profile_process *process, uint32_t heap);
+
+/* The type of a cell or a stack, by its number in the process, and how it is known. */
+struct ml_profile_typed ml_profile_type_of(const struct ml_profile_process *process, uint32_t type);
+
+/* Its name alone. */
 struct ml_profile_text
 ml_profile_type_name(const struct ml_profile_process *process, uint32_t type);
+
+/* How a type is known, in a word; "" if it is not. */
+const char *ml_profile_known_word(enum ml_type_known known);
+
+/* All types of the process have lower numbers, and so have those of cells whose type has no name.
+ */
+uint32_t ml_profile_types_end(const struct ml_profile_process *process);
+
+/* Give a process a further type, whose name is copied. 0: no memory. */
+uint32_t ml_profile_add_type(
+    struct ml_profile *profile, struct ml_profile_process *process, struct ml_profile_typed type
+);
 
 /* Compute the tree's figures from those of the remaining processes; its peak is the sum of what
  * their cells held at it. */

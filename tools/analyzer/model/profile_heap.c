@@ -52,8 +52,8 @@ ml_profile_heap_name(const struct ml_profile_process *process, uint32_t heap) {
     return ml_profile_text_eq(name, malloc_name) ? text_of("[malloc, as reported]") : name;
 }
 
-struct ml_profile_text
-ml_profile_type_name(const struct ml_profile_process *process, uint32_t type) {
+static const struct ml_profile_type *
+type_find(const struct ml_profile_process *process, uint32_t type) {
     size_t low = 0;
     size_t high = process->types_count;
 
@@ -66,8 +66,58 @@ ml_profile_type_name(const struct ml_profile_process *process, uint32_t type) {
         }
     }
     return type != 0 && low < process->types_count && process->types[low].id == type
-               ? string_of(process, process->types[low].string)
-               : text_of("");
+               ? &process->types[low]
+               : NULL;
+}
+
+struct ml_profile_typed
+ml_profile_type_of(const struct ml_profile_process *process, uint32_t type) {
+    const struct ml_profile_type *found = type_find(process, type);
+
+    return (struct ml_profile_typed
+    ){.name = found ? string_of(process, found->string) : text_of(""),
+      .known = found ? found->known : ML_TYPE_UNKNOWN};
+}
+
+struct ml_profile_text
+ml_profile_type_name(const struct ml_profile_process *process, uint32_t type) {
+    return ml_profile_type_of(process, type).name;
+}
+
+const char *ml_profile_known_word(enum ml_type_known known) {
+    static const char *const words[] = {
+        [ML_TYPE_UNKNOWN] = "",
+        [ML_TYPE_REGISTERED] = "registered",
+        [ML_TYPE_BY_FRAMES] = "frames",
+        [ML_TYPE_BY_CONSTRUCTOR] = "constructor"};
+
+    return words[known];
+}
+
+uint32_t ml_profile_types_end(const struct ml_profile_process *process) {
+    const size_t count = process->types_count;
+
+    return count > 0 && process->types[count - 1].id >= ML_TYPES_MAX
+               ? process->types[count - 1].id + 1
+               : ML_TYPES_MAX;
+}
+
+uint32_t ml_profile_add_type(
+    struct ml_profile *profile, struct ml_profile_process *process, struct ml_profile_typed type
+) {
+    const uint32_t id = ml_profile_types_end(process);
+    const char *name = ml_arena_text(&profile->arena, type.name.bytes, type.name.count_bytes);
+
+    if (!name || process->strings_count > UINT32_MAX - 1 ||
+        !ML_GROW(process->strings, process->strings_capacity, process->strings_count + 1) ||
+        !ML_GROW(process->types, process->types_capacity, process->types_count + 1)) {
+        return 0;
+    }
+    process->types[process->types_count++] = (struct ml_profile_type
+    ){.id = id, .string = (uint32_t)process->strings_count, .known = type.known};
+    process->strings[process->strings_count++] =
+        (struct ml_profile_text){.bytes = name, .count_bytes = type.name.count_bytes};
+    return id;
 }
 
 static const struct ml_profile_heap *

@@ -347,6 +347,7 @@ static bool decode_types(pb_istream_t *stream, const pb_field_t *field, void **a
         if (process->types[i].id <= (i > 0 ? process->types[i - 1].id : 0)) {
             return fail(table, ML_PEER_FORM);
         }
+        process->types[i].known = ML_TYPE_REGISTERED;
         check_name(table, &process->types[i].string);
     }
     process->types_count += count;

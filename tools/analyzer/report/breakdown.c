@@ -176,22 +176,29 @@ static bool by_frames(struct work *work) {
     return done;
 }
 
-/* The row of that name, which is added when it is missing. NO_ROW: no memory. */
-static uint32_t row_named(struct ml_breakdown *breakdown, struct ml_profile_text name) {
+/* The row of that name, and of that text beside it (one of the program's own), which is added when
+ * it is missing. NO_ROW: no memory. */
+static uint32_t
+row_beside(struct ml_breakdown *breakdown, struct ml_profile_text name, const char *beside) {
     const uint64_t hash = ml_hash(0, name.bytes, name.count_bytes);
     size_t at = 0;
     uint32_t row = ml_index_first(&breakdown->index, hash, &at);
 
-    while (row != ML_INDEX_NONE && strcmp(breakdown->rows[row].name, name.bytes) != 0) {
+    while (row != ML_INDEX_NONE && (strcmp(breakdown->rows[row].name, name.bytes) != 0 ||
+                                    strcmp(breakdown->rows[row].module, beside) != 0)) {
         row = ml_index_next(&breakdown->index, hash, &at);
     }
     if (row == ML_INDEX_NONE) {
-        row = row_new(breakdown, name.bytes, "");
+        row = row_new(breakdown, name.bytes, beside);
         if (row != NO_ROW && !ml_index_add(&breakdown->index, hash, row)) {
             return NO_ROW;
         }
     }
     return row;
+}
+
+static uint32_t row_named(struct ml_breakdown *breakdown, struct ml_profile_text name) {
+    return row_beside(breakdown, name, "");
 }
 
 /* No row has callees. */
@@ -219,26 +226,46 @@ static bool by_threads(struct work *work) {
     return true;
 }
 
-static bool by_types(struct work *work) {
-    struct ml_breakdown *breakdown = work->breakdown;
-    const struct ml_profile *profile = work->stacks->profile;
+static bool count_types(
+    struct ml_breakdown *breakdown,
+    const struct ml_profile *profile,
+    const struct ml_profile_process *process,
+    const struct ml_stack_list *list
+) {
+    const bool is_shown = ml_profile_is_shown(profile, process);
 
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        const struct ml_profile_process *process = &profile->processes[i];
-        const bool is_shown = ml_profile_is_shown(profile, process);
-        for (size_t c = 0; c < process->cells_count; c++) {
-            const struct ml_stack stack =
-                ml_stack_in_tree(ml_stack_of_cell(&process->cells[c], ML_STACKS_NONE), is_shown);
-            const uint32_t row =
-                row_named(breakdown, ml_profile_type_name(process, process->cells[c].type));
-            if (row == NO_ROW) {
-                return false;
-            }
-            totals_add(&breakdown->rows[row], &stack);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct ml_stack stack = ml_stack_in_tree(list->stacks[i], is_shown);
+        const struct ml_profile_typed type = ml_profile_type_of(process, stack.type);
+        uint32_t row = NO_ROW;
+
+        if (stack.heap != 0 && !profile->heap.bytes) {
+            continue; /* the dump's figures are malloc's */
         }
+        row = row_beside(breakdown, type.name, ml_profile_known_word(type.known));
+        if (row == NO_ROW) {
+            return false;
+        }
+        totals_add(&breakdown->rows[row], &stack);
     }
-    finish_names(breakdown, "[no type]");
     return true;
+}
+
+static bool by_types(struct work *work) {
+    const struct ml_stacks *stacks = work->stacks;
+    bool done = true;
+
+    for (size_t i = 0; done && i < stacks->processes_count; i++) {
+        const struct ml_stack_list *details = &stacks->details[i];
+        done = count_types(
+            work->breakdown,
+            stacks->profile,
+            &stacks->profile->processes[i],
+            details->stacks ? details : &stacks->processes[i]
+        );
+    }
+    finish_names(work->breakdown, "[no type]");
+    return done;
 }
 
 /* Also the temporary blocks, which the sums of a heap lack. */

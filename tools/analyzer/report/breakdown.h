@@ -22,7 +22,7 @@ enum ml_breakdown_by {
     ML_BY_THREAD,   /* as named at the stack's root */
     ML_BY_SIZE,     /* blocks of 2^n to 2^(n+1) - 1 bytes */
     ML_BY_PROCESS,  /* one row an image; its peak is its share of the tree's */
-    ML_BY_TYPE,     /* as the program reported it */
+    ML_BY_TYPE,     /* stacks/types.h; malloc's blocks, or those of the chosen heap */
     ML_BY_HEAP,     /* malloc's, and each that programs reported; peaks are the sum of processes' */
     ML_BY_SCOPE     /* `self`: the innermost that was open; client/memlog.h */
 };
@@ -35,7 +35,7 @@ static inline bool ml_breakdown_is_of_frames(enum ml_breakdown_by by) {
 struct ml_breakdown_row {
     const char *name;    /* a size: "4.0 KiB and more" */
     const char *module;  /* a function's file without folder; what tells a process from others of
-                            its name; else "" */
+                            its name; how a type is known; else "" */
     uint32_t id, pid;    /* of a process */
     uint64_t size_bytes; /* of a size: the smallest block in it */
     struct ml_profile_totals self, cumulative;

@@ -166,6 +166,8 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
             ml_json_string_member(json, "command", row->module);
         } else if (report->by == ML_BY_SIZE) {
             ml_json_number_member(json, "size_bytes", row->size_bytes);
+        } else if (report->by == ML_BY_TYPE) {
+            ml_json_string_member(json, "known_by", row->module);
         }
         ml_report_json_totals(json, &row->self);
         ml_json_number_member(json, "temporary_blocks", row->temporary_blocks);

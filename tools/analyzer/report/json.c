@@ -104,6 +104,14 @@ void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks,
     ml_json_close(json, ']');
 }
 
+static void
+put_type(struct ml_json *json, const struct ml_profile_process *process, uint32_t number) {
+    const struct ml_profile_typed type = ml_profile_type_of(process, number);
+
+    text_member(json, "type", type.name);
+    ml_json_string_member(json, "type_known_by", ml_profile_known_word(type.known));
+}
+
 static void put_stacks(
     struct ml_json *json,
     const struct ml_report *report,
@@ -123,7 +131,7 @@ static void put_stacks(
         ml_report_json_pages(json, report->profile, process, &stack->own);
         if (process) {
             text_member(json, "heap", ml_profile_heap_name(process, stack->heap));
-            text_member(json, "type", ml_profile_type_name(process, stack->type));
+            put_type(json, process, stack->type);
         } else if (report->groups) {
             ml_report_json_types(json, report->groups, stack->node);
         }

@@ -17,7 +17,7 @@
 
 struct ml_stack {
     uint32_t node;                /* ML_STACKS_NONE: no stack */
-    uint16_t heap, type;          /* in a list of details: the process's ids; else 0 */
+    uint32_t heap, type;          /* in a list of details: the process's ids; else 0 */
     struct ml_profile_totals own; /* in the tree's list, peaks are shares of the tree's peak */
     uint64_t tree_peak_bytes, tree_peak_blocks;
     double tree_peak_bytes_variance, tree_peak_blocks_variance;
