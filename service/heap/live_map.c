@@ -228,6 +228,17 @@ bool ml_live_map_put(
     return false;
 }
 
+bool ml_live_map_find(
+    const struct ml_live_map *map, uint64_t key, uint64_t hash, struct ml_live_block *out_block
+) {
+    const struct found found = map->count > 0 ? find(map, key, hash) : (struct found){.rest = NULL};
+    if (found.rest == NULL) {
+        return false;
+    }
+    *out_block = ml_live_unpack(map, *found.rest);
+    return true;
+}
+
 bool ml_live_map_remove(
     struct ml_live_map *map, uint64_t key, uint64_t hash, struct ml_live_block *out_block
 ) {

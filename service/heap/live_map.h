@@ -281,6 +281,11 @@ bool ml_live_map_put(
     struct ml_live_block *out_old
 );
 
+/* What stands there. False: no block. */
+bool ml_live_map_find(
+    const struct ml_live_map *map, uint64_t key, uint64_t hash, struct ml_live_block *out_block
+);
+
 /* Take a block out. False if it is not there. */
 bool ml_live_map_remove(
     struct ml_live_map *map, uint64_t key, uint64_t hash, struct ml_live_block *out_block

@@ -95,6 +95,22 @@ struct ml_snapshot_type {
     uint32_t string; /* likewise */
 };
 
+/* What was read of blocks' first words. */
+struct ml_words_facts {
+    bool were_read;
+    bool are_cut;        /* not all of them: for want of time or room */
+    uint64_t read_bytes; /* of memory that was looked at */
+};
+
+/* Live blocks of one stack that begin with the same word, the address of something in a file's
+ * mapping: service/heap/first_words.h. */
+struct ml_snapshot_word {
+    uint32_t node; /* id; 0: no stack */
+    uint64_t word;
+    uint64_t live_bytes, live_blocks;
+    uint64_t live_bytes_error, live_blocks_error; /* standard errors, in 1/256 */
+};
+
 /* A slot of a series (service/history/series.h): from the point before it to end_ms. */
 struct ml_snapshot_point {
     uint64_t end_ms;                              /* CLOCK_MONOTONIC */
@@ -178,6 +194,9 @@ struct ml_snapshot_process {
     uint32_t heaps_count;
     struct ml_snapshot_type *types;
     uint32_t types_count;
+    struct ml_words_facts words_facts;
+    struct ml_snapshot_word *words; /* by node, then word */
+    uint32_t words_count;
     struct ml_snapshot_holding *holdings; /* of the view's mappings */
     uint32_t holdings_count;
     struct ml_snapshot_holding *tree_holdings; /* of the tree's view's; none if it is the view */

@@ -172,6 +172,8 @@ static const struct memlog_service_memory_region regions[] = {
 static const struct memlog_service_page_run pages[] = {
     {.address = 0x55d0a0000000, .bytes = 0x1f000},
     {.address = 0x55d0a001f000, .bytes = 0x1000, .shared = true}};
+static const struct memlog_service_word first_words[] = {
+    {.address = 0x55d0a0001010, .word = 0x7f0000002d10}};
 static const struct memlog_service_show_process_request show_process = {
     .view = {
         .id = 2,
@@ -190,7 +192,10 @@ static const struct memlog_service_show_process_request show_process = {
              .kernel_stacks_kb = 32},
         .held_ns = 3000000,
         .trouble = TEXT("strace (7) traces it"),
-        .tree_reading = 5}};
+        .tree_reading = 5,
+        .words = {first_words, 1},
+        .words_were_read = true,
+        .words_read_bytes = 126976}};
 static const struct memlog_host_ps_request ps = {.version = 1};
 static const struct memlog_host_dump_request host_dump = {
     .version = 2, .pids = {ids, 3}, .role = TEXT("renderer"), .reason = TEXT("before the leak")};

@@ -1,0 +1,173 @@
+#include "service/heap/first_words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A smaller block has no room for the address of a vtable. */
+enum { LEAST_BYTES = 8 };
+
+static void drop(struct ml_first_words *words) {
+    ml_budget_free(words->budget, words->items, words->count * sizeof(*words->items));
+    words->items = NULL;
+    words->count = 0;
+}
+
+void ml_first_words_fini(struct ml_first_words *words) {
+    drop(words);
+    if (words->sums != NULL) {
+        ml_budget_count_out(words->budget, words->sums_count * sizeof(*words->sums));
+    }
+    free(words->sums);
+    words->sums = NULL;
+    words->sums_count = 0;
+    words->facts = (struct ml_words_facts){.were_read = false};
+}
+
+/* The block there, if words of such a one count. */
+static bool
+find_block(const struct ml_tracker *tracker, uint64_t address, struct ml_live_block *out_block) {
+    if (address >> ML_LIVE_HEAP_SHIFT != 0 || address == 0) {
+        return false; /* no process has memory there */
+    }
+    const uint64_t key = ml_live_key(address, 0);
+    const uint64_t hash = ml_live_map_hash(&tracker->live, key);
+    if (!ml_live_map_find(&tracker->live, key, hash, out_block) ||
+        out_block->size_bytes < LEAST_BYTES) {
+        return false;
+    }
+    const uint64_t cell_key = tracker->cells.cells[out_block->cell].key;
+    return ml_cell_heap(cell_key) == 0 && ml_cell_type(cell_key) == 0;
+}
+
+static uint32_t
+count_blocks(const struct ml_tracker *tracker, const struct memlog_service_process_view *view) {
+    struct ml_live_block block;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < view->words.count; i++) {
+        count += find_block(tracker, view->words.items[i].address, &block) ? 1 : 0;
+    }
+    return count;
+}
+
+void ml_first_words_take(
+    struct ml_first_words *words,
+    const struct ml_tracker *tracker,
+    const struct memlog_service_process_view *view
+) {
+    ml_first_words_fini(words);
+    words->facts = (struct ml_words_facts
+    ){.were_read = view->words_were_read,
+      .are_cut = view->words_are_cut,
+      .read_bytes = view->words_read_bytes};
+    const uint32_t count = count_blocks(tracker, view);
+    words->items = count > 0 ? ml_budget_new(words->budget, count * sizeof(*words->items)) : NULL;
+    if (words->items == NULL) {
+        words->facts.are_cut = words->facts.are_cut || count > 0;
+        return;
+    }
+    struct ml_live_block block;
+    for (uint32_t i = 0; i < view->words.count && words->count < count; i++) {
+        const struct memlog_service_word *one = &view->words.items[i];
+        if (find_block(tracker, one->address, &block)) {
+            words->items[words->count++] = (struct ml_first_word
+            ){.address = one->address, .word = one->word, .cell = block.cell};
+        }
+    }
+}
+
+/* ---- sums */
+
+/* A block's share, before those of one stack and word are put together. */
+struct share {
+    uint32_t node;
+    uint64_t word, bytes, blocks;
+    struct ml_variance_pair variance;
+};
+
+static int by_stack_and_word(const void *left, const void *right) {
+    const struct share *a = left;
+    const struct share *b = right;
+    if (a->node != b->node) {
+        return a->node > b->node ? 1 : -1;
+    }
+    return (a->word > b->word) - (a->word < b->word);
+}
+
+/* The shares of blocks that are live still. */
+static uint32_t find_shares(
+    const struct ml_first_words *words, const struct ml_tracker *tracker, struct share *shares
+) {
+    struct ml_live_block block;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < words->count; i++) {
+        const struct ml_first_word *one = &words->items[i];
+        if (find_block(tracker, one->address, &block) && block.cell == one->cell) {
+            shares[count++] = (struct share
+            ){.node = ml_cell_node(tracker->cells.cells[block.cell].key),
+              .word = one->word,
+              .bytes = block.weight_bytes,
+              .blocks = block.weight_blocks,
+              .variance = ml_variance_of(&block)};
+        }
+    }
+    return count;
+}
+
+/* Add up neighbours. Returns how many are left. */
+static uint32_t join(struct share *shares, uint32_t count) {
+    uint32_t last = 0;
+    for (uint32_t i = 1; i < count; i++) {
+        if (by_stack_and_word(&shares[i], &shares[last]) == 0) {
+            shares[last].bytes += shares[i].bytes;
+            shares[last].blocks += shares[i].blocks;
+            ml_variance_add(&shares[last].variance, shares[i].variance);
+        } else {
+            shares[++last] = shares[i];
+        }
+    }
+    return count > 0 ? last + 1 : 0;
+}
+
+bool ml_first_words_sum(
+    const struct ml_first_words *words,
+    const struct ml_tracker *tracker,
+    struct ml_snapshot_word **out_sums,
+    uint32_t *out_count
+) {
+    struct share *shares = calloc((size_t)words->count + 1, sizeof(*shares));
+    uint32_t count = shares != NULL ? find_shares(words, tracker, shares) : 0;
+    *out_count = 0;
+    *out_sums = NULL;
+    if (shares == NULL) {
+        return false;
+    }
+    qsort(shares, count, sizeof(*shares), by_stack_and_word);
+    count = join(shares, count);
+    *out_sums = calloc((size_t)count + 1, sizeof(**out_sums));
+    for (uint32_t i = 0; *out_sums != NULL && i < count; i++) {
+        (*out_sums)[i] = (struct ml_snapshot_word
+        ){.node = shares[i].node,
+          .word = shares[i].word,
+          .live_bytes = shares[i].bytes,
+          .live_blocks = shares[i].blocks,
+          .live_bytes_error = ml_variance_error(shares[i].variance.bytes),
+          .live_blocks_error = ml_variance_error(shares[i].variance.blocks)};
+    }
+    *out_count = *out_sums != NULL ? count : 0;
+    free(shares);
+    return *out_sums != NULL;
+}
+
+void ml_first_words_settle(struct ml_first_words *words, const struct ml_tracker *tracker) {
+    if (words->items == NULL) {
+        return;
+    }
+    const bool summed = ml_first_words_sum(words, tracker, &words->sums, &words->sums_count);
+    drop(words);
+    if (!summed || !ml_budget_count_in(words->budget, words->sums_count * sizeof(*words->sums))) {
+        free(words->sums);
+        words->sums = NULL;
+        words->sums_count = 0;
+        words->facts.are_cut = true;
+    }
+}

@@ -1,0 +1,54 @@
+/* First words of live blocks, as the host has read them: of which class an object is. Room:
+ * service. Context: whoever works on the client; no I/O.
+ *
+ * One rule: a word counts for the block that it was read of alone. It was read a moment before it
+ * is summed up, so it counts if a block of the same cell is at its address still.
+ *
+ * Words are of malloc's blocks whose type the program has not reported. */
+#ifndef MEMLOG_SERVICE_HEAP_FIRST_WORDS_H
+#define MEMLOG_SERVICE_HEAP_FIRST_WORDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "service/heap/tracker.h"
+#include "service/limits/budget.h"
+#include "service/snapshot/snapshot.h"
+
+struct ml_first_word {
+    uint64_t address, word;
+    uint32_t cell;
+};
+
+/* Empty: all zero but the budget. */
+struct ml_first_words {
+    struct ml_budget *budget;
+    struct ml_first_word *items; /* by address */
+    uint32_t count;
+    struct ml_snapshot_word *sums; /* once the process has ended, in place of items */
+    uint32_t sums_count;
+    struct ml_words_facts facts;
+};
+
+void ml_first_words_fini(struct ml_first_words *words);
+
+/* Keep those that are of live blocks, instead of what was kept before. Without room none are. */
+void ml_first_words_take(
+    struct ml_first_words *words,
+    const struct ml_tracker *tracker,
+    const struct memlog_service_process_view *view
+);
+
+/* What blocks hold that are live still, by stack and word: *out_sums for free(). False: no memory.
+ */
+ML_NODISCARD bool ml_first_words_sum(
+    const struct ml_first_words *words,
+    const struct ml_tracker *tracker,
+    struct ml_snapshot_word **out_sums,
+    uint32_t *out_count
+);
+
+/* The blocks are about to be dropped: keep sums instead. */
+void ml_first_words_settle(struct ml_first_words *words, const struct ml_tracker *tracker);
+
+#endif
