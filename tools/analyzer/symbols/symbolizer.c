@@ -18,6 +18,7 @@
 #include "tools/analyzer/symbols/elf_symbols.h"
 #include "tools/analyzer/symbols/perf_map.h"
 #include "tools/analyzer/symbols/texts.h"
+#include "tools/analyzer/symbols/vtables.h"
 
 struct ml_symbol_file {
     struct ml_symbolizer *owner;
@@ -29,6 +30,7 @@ struct ml_symbol_file {
     struct ml_elf_symbols symbols;
     struct ml_dwarf_functions functions;
     struct ml_breakpad breakpad; /* where there is no DWARF */
+    struct ml_vtables vtables;   /* once one was asked for */
     const char **out_trouble;
     struct ml_symbol_cache cache;
     bool is_open; /* the file itself; else only the cache is read */
@@ -72,6 +74,7 @@ static void file_close(struct ml_symbol_file *file) {
     ml_elf_symbols_fini(&file->symbols);
     ml_dwarf_functions_fini(&file->functions);
     ml_breakpad_fini(&file->breakpad);
+    ml_vtables_fini(&file->vtables);
     if (file->dwfl) {
         dwfl_end(file->dwfl);
     }
@@ -510,6 +513,23 @@ size_t ml_symbol_file_find(
         (void)ml_symbol_cache_add(&file->cache, address, out_symbols, count);
     }
     return count;
+}
+
+const char *ml_symbol_file_class(struct ml_symbol_file *file, uint64_t address) {
+    const char *kept = "";
+    char *name = NULL;
+
+    if ((!file->is_open && !file_open(file)) || !file->module ||
+        (!file->vtables.are_loaded &&
+         !ml_vtables_load(&file->vtables, file->module, file->is_module))) {
+        return "";
+    }
+    name = ml_vtables_find(&file->vtables, address);
+    if (name) {
+        kept = ml_symbol_texts_keep(&file->owner->texts, name);
+    }
+    free(name);
+    return kept;
 }
 
 bool ml_symbolizer_generated(

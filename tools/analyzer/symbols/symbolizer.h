@@ -71,6 +71,10 @@ size_t ml_symbol_file_find(
     struct ml_symbol out_symbols[ML_SYMBOL_INLINES_MAX]
 );
 
+/* The class of C++ objects whose first word is that ELF address (tools/analyzer/symbols/vtables.h).
+ * "": of none. The text lives as long as the symbolizer. */
+const char *ml_symbol_file_class(struct ml_symbol_file *file, uint64_t address);
+
 /* A copy of a text that lives as long as the symbolizer. "" without memory. */
 const char *ml_symbolizer_keep(struct ml_symbolizer *symbolizer, const char *text);
 const char *
