@@ -82,6 +82,16 @@
     ML_COLUMN(ml_trace_MemlogTypes_id_delta_tag, type_, id, true),                                 \
         ML_COLUMN(ml_trace_MemlogTypes_string_tag, type_, string, false),
 
+/* MemlogWords, likewise. */
+#define ML_TRACE_WORD(type_, name_, member_, delta_)                                               \
+    ML_COLUMN(ml_trace_MemlogWords_##name_##_tag, type_, member_, delta_)
+#define ML_TRACE_WORD_COLUMNS(type_)                                                               \
+    ML_TRACE_WORD(type_, node_delta, node, true), ML_TRACE_WORD(type_, address_delta, word, true), \
+        ML_TRACE_WORD(type_, live_bytes, live_bytes, false),                                       \
+        ML_TRACE_WORD(type_, live_blocks, live_blocks, false),                                     \
+        ML_TRACE_WORD(type_, live_bytes_error, live_bytes_error, false),                           \
+        ML_TRACE_WORD(type_, live_blocks_error, live_blocks_error, false),
+
 /* MemlogPoints, likewise. */
 #define ML_TRACE_POINT_COLUMNS(type_)                                                              \
     ML_TRACE_POINT(type_, end_ms, end_ms), ML_TRACE_POINT(type_, least_bytes, least_bytes),        \

@@ -251,13 +251,15 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
         return ML_ENV_MEMORY;
     }
     status = ml_stacks_init(&loaded->stacks, &loaded->profile);
-
-    if (status == ML_OK) {
-        status = ml_stacks_prune(&loaded->stacks, load->prune_bytes);
-    }
     loaded->symbolizer = ml_command_symbolizer(load);
     if (!loaded->symbolizer) {
         status = ML_ENV_MEMORY;
+    }
+    if (status == ML_OK && load->finds_types) {
+        status = ml_stacks_find_classes(&loaded->stacks, &loaded->profile, loaded->symbolizer);
+    }
+    if (status == ML_OK) {
+        status = ml_stacks_prune(&loaded->stacks, load->prune_bytes);
     }
     if (status == ML_OK && !load->is_nameless) {
         status = ml_stacks_symbolize(&loaded->stacks, loaded->symbolizer);

@@ -29,6 +29,7 @@ static void process_fini(struct ml_profile_process *process) {
     free(process->cells);
     free(process->heaps);
     free(process->types);
+    free(process->words);
     if (process->earlier) {
         process_fini(process->earlier);
         free(process->earlier);

@@ -138,6 +138,7 @@ struct ml_profile_heap {
 enum ml_type_known {
     ML_TYPE_UNKNOWN,
     ML_TYPE_REGISTERED,     /* the program reported it (client/memlog.h) */
+    ML_TYPE_BY_VTABLE,      /* their first word tells it: known of live blocks alone */
     ML_TYPE_BY_FRAMES,      /* the names of the allocating frames tell it */
     ML_TYPE_BY_CONSTRUCTOR, /* its constructor allocated them: parts of one */
 };
@@ -147,6 +148,15 @@ struct ml_profile_type {
     uint32_t id;     /* as in its cells, from 1; those that are no cell's behind them */
     uint32_t string; /* index into strings: its name */
     enum ml_type_known known;
+};
+
+/* Live blocks of one stack, of malloc's heap and without a type, that begin with the same word: the
+ * address of something in a file's mapping. */
+struct ml_profile_word {
+    uint32_t node; /* id; 0: no stack */
+    uint64_t word;
+    uint64_t live_bytes, live_blocks;
+    uint64_t live_bytes_error, live_blocks_error; /* in 1/256 */
 };
 
 /* What is known of blocks' type. */
@@ -282,6 +292,10 @@ struct ml_profile_process {
     size_t heaps_count, heaps_capacity;
     struct ml_profile_type *types; /* by id */
     size_t types_count, types_capacity;
+    bool words_were_read, words_are_cut; /* cut: not all of them, for want of time or room */
+    uint64_t words_read_bytes;           /* of its memory that was looked at */
+    struct ml_profile_word *words;
+    size_t words_count, words_capacity, words_expected;
     struct ml_profile_cell *cells; /* of malloc's heap, or the chosen one */
     size_t cells_count, cells_capacity, cells_expected;
     size_t apart_count;                /* cells of all other heaps, behind those */

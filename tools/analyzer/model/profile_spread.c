@@ -68,7 +68,9 @@ bool ml_profile_standard_errors(
 
 #define ROOT(figure) .figure = root(variances->figure),
     *out_errors = (struct ml_profile_spread){ML_PROFILE_FIGURES(ROOT)};
-    return variances->total_bytes > 0 || variances->total_blocks > 0;
+    /* Some have live figures alone: tools/analyzer/stacks/types.h. */
+    return variances->total_bytes > 0 || variances->total_blocks > 0 || variances->live_bytes > 0 ||
+           variances->live_blocks > 0;
 }
 
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one) {

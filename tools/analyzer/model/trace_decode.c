@@ -155,6 +155,13 @@ static struct ml_profile_accounting accounting_of(const ml_trace_MemlogAccountin
     };
 }
 
+static void words_take(struct ml_profile_process *process, const ml_trace_MemlogProcess *head) {
+    process->words_were_read = head->words_were_read;
+    process->words_are_cut = head->words_are_cut;
+    process->words_read_bytes = head->words_read_bytes;
+    process->words_expected = head->words_count;
+}
+
 static void process_take(struct ml_profile_process *process, const ml_trace_MemlogProcess *head) {
     process->id = head->id;
     process->parent_id = head->parent_id;
@@ -176,6 +183,7 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->coverage_files_bytes = head->coverage_files_bytes;
     process->coverage_shared_bytes = head->coverage_shared_bytes;
     process->hooked_functions = head->hooked_functions;
+    words_take(process, head);
     process->sampling_bytes = head->sampling_bytes;
     process->sampling_changes_count = head->sampling_ticks_count < head->sampling_intervals_count
                                           ? head->sampling_ticks_count

@@ -110,6 +110,7 @@ static void mark_partial(struct ml_profile *profile) {
                            process->strings_count != process->strings_expected ||
                            process->nodes_count != process->nodes_expected ||
                            process->cells_count != process->cells_expected ||
+                           process->words_count != process->words_expected ||
                            is_cut(process->at_tree_peak);
     }
 }

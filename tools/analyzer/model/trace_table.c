@@ -10,6 +10,7 @@ static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_
 static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_profile_cell)};
 static const struct ml_column heap_columns[] = {ML_TRACE_HEAP_COLUMNS(struct ml_profile_heap)};
 static const struct ml_column type_columns[] = {ML_TRACE_TYPE_COLUMNS(struct ml_profile_type)};
+static const struct ml_column word_columns[] = {ML_TRACE_WORD_COLUMNS(struct ml_profile_word)};
 static const struct ml_column holding_columns[] = {
     ML_TRACE_HOLDING_COLUMNS(struct ml_profile_region_holding)};
 
@@ -354,6 +355,33 @@ static bool decode_types(pb_istream_t *stream, const pb_field_t *field, void **a
     return true;
 }
 
+static bool decode_words(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+    const size_t first = process->words_count;
+    size_t count = 0;
+
+    (void)field;
+    if (!ml_columns_peek_count(stream, &count)) {
+        return fail(table, ML_PEER_FORM);
+    }
+    if (!ML_GROW(process->words, process->words_capacity, first + count)) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    if (!READ_ROWS(table, stream, word_columns, &process->words[first], count)) {
+        return false;
+    }
+    for (size_t i = first; i < first + count; i++) {
+        if (process->words[i].node != 0 &&
+            ml_profile_node_at(process, process->words[i].node) == SIZE_MAX) {
+            process->words[i].node = 0;
+            table->profile->damaged = true;
+        }
+    }
+    process->words_count += count;
+    return true;
+}
+
 /* False: an unknown owner, or no such region. A reference to something missing is removed. */
 static bool holding_check(struct table *table, struct ml_profile_region_holding *holding) {
     const struct ml_profile_process *process = table->process;
@@ -483,6 +511,7 @@ enum ml_status ml_trace_decode_table(struct ml_profile *profile, pb_istream_t *s
         .cells = {.funcs.decode = decode_cells, .arg = &table},
         .heaps = {.funcs.decode = decode_heaps, .arg = &table},
         .types = {.funcs.decode = decode_types, .arg = &table},
+        .words = {.funcs.decode = decode_words, .arg = &table},
         .holdings = {.funcs.decode = decode_holdings, .arg = &table},
         .earlier_regions = {.funcs.decode = decode_earlier_region, .arg = &table},
         .earlier_holdings = {.funcs.decode = decode_earlier_holdings, .arg = &table},

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/csv.h"
 #include "base/printable.h"
@@ -111,6 +112,27 @@ static bool has_scopes(const struct ml_breakdown *breakdown) {
     return has;
 }
 
+/* Of types by vtable nobody knows what was at the peak, or was ever allocated. */
+static bool is_live_only(const struct ml_breakdown_row *row) {
+    return strcmp(row->module, ml_profile_known_word(ML_TYPE_BY_VTABLE)) == 0;
+}
+
+/* What is to be said of types. */
+static void put_type_notes(const struct ml_report_page *page) {
+    const struct ml_breakdown *breakdown = page->report->breakdown;
+    bool has_vtables = false;
+
+    for (size_t i = 0; i < breakdown->rows_count; i++) {
+        has_vtables = has_vtables || is_live_only(&breakdown->rows[i]);
+    }
+    if (has_vtables && page->report->metric != ML_METRIC_LIVE) {
+        fputs(
+            "  (vtables tell the types of live blocks alone: those are not in this list)\n",
+            page->out
+        );
+    }
+}
+
 void ml_report_breakdown(const struct ml_report_page *page) {
     const struct ml_breakdown *breakdown = page->report->breakdown;
     size_t wanted = rows_wanted(page->report, ROWS_SHOWN);
@@ -136,6 +158,9 @@ void ml_report_breakdown(const struct ml_report_page *page) {
             "  --memlog-stack-mode=mixed, or pseudo: those alone)\n",
             page->out
         );
+    }
+    if (page->report->by == ML_BY_TYPE) {
+        put_type_notes(page);
     }
     put_titles(page);
     for (size_t i = 0; i < wanted; i++) {
@@ -168,6 +193,7 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
             ml_json_number_member(json, "size_bytes", row->size_bytes);
         } else if (report->by == ML_BY_TYPE) {
             ml_json_string_member(json, "known_by", row->module);
+            ml_json_bool_member(json, "live_only", is_live_only(row));
         }
         ml_report_json_totals(json, &row->self);
         ml_json_number_member(json, "temporary_blocks", row->temporary_blocks);

@@ -468,6 +468,23 @@ static void put_heaps(
     ml_json_close(json, ']');
 }
 
+/* What was read of first words: where nothing was, it is not known of any block. */
+static void put_vtables(struct ml_json *json, const struct ml_profile_process *process) {
+    uint64_t blocks = 0;
+
+    if (!process->words_were_read) {
+        return;
+    }
+    for (size_t i = 0; i < process->words_count; i++) {
+        blocks += process->words[i].live_blocks;
+    }
+    ml_json_open_member(json, "vtables", '{');
+    ml_json_bool_member(json, "complete", !process->words_are_cut);
+    ml_json_number_member(json, "read_bytes", process->words_read_bytes);
+    ml_json_number_member(json, "blocks", blocks);
+    ml_json_close(json, '}');
+}
+
 static void put_process(
     struct ml_json *json,
     const struct ml_report *report,
@@ -500,6 +517,7 @@ static void put_process(
     ml_json_number_member(json, "counter_cells", process->cells_count);
     if (process->recording == ML_PROFILE_RECORDED) {
         put_heaps(json, report->profile, process);
+        put_vtables(json, process);
     }
     if (stacks) {
         put_stacks(json, report, process, stacks);

@@ -117,6 +117,11 @@ bool ml_stacks_reindex(struct ml_stacks *stacks);
 ML_NODISCARD enum ml_status
 ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer);
 
+/* Open one of the files (ml_symbolizer_open). */
+struct ml_symbol_file *ml_stacks_open_file(
+    const struct ml_code_file *code, struct ml_symbolizer *symbolizer, const char **out_trouble
+);
+
 /* Whether it is a function of code that a run-time made, whose name is known. */
 bool ml_place_is_script(const struct ml_place *place);
 

@@ -62,8 +62,9 @@ place_find(struct ml_stacks *stacks, struct ml_place *place, struct ml_symbol_fi
     return true;
 }
 
-static struct ml_symbol_file *
-file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
+struct ml_symbol_file *ml_stacks_open_file(
+    const struct ml_code_file *code, struct ml_symbolizer *symbolizer, const char **out_trouble
+) {
     const struct ml_symbol_wanted wanted = {
         .path = code->path.bytes,
         .build_id = (const uint8_t *)code->build_id.bytes,
@@ -73,7 +74,13 @@ file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
         .end = code->pid_end,
         .base = code->start - (uint64_t)code->bias,
     };
-    struct ml_symbol_file *file = ml_symbolizer_open(symbolizer, &wanted, &code->trouble);
+
+    return ml_symbolizer_open(symbolizer, &wanted, out_trouble);
+}
+
+static struct ml_symbol_file *
+file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
+    struct ml_symbol_file *file = ml_stacks_open_file(code, symbolizer, &code->trouble);
 
     if (file && !ml_symbol_file_text(file, &code->text)) {
         code->text = (struct ml_text_segment){0};

@@ -1,4 +1,4 @@
-#include "tools/analyzer/stacks/types.h"
+#include "tools/analyzer/stacks/types_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,16 +67,18 @@ static bool ask_node(struct work *work, uint32_t node) {
     return true;
 }
 
-/* Each process has a list of details; where malloc's heap was all there is, that of its stacks. */
-static bool details_make(const struct ml_stack_list *stacks, struct ml_stack_list *details) {
-    if (details->stacks || stacks->count == 0) {
+bool ml_stacks_make_details(struct ml_stacks *stacks, size_t number) {
+    const struct ml_stack_list *list = &stacks->processes[number];
+    struct ml_stack_list *details = &stacks->details[number];
+
+    if (details->stacks || list->count == 0) {
         return true;
     }
-    if (!ml_stack_list_reserve(details, stacks->count)) {
+    if (!ml_stack_list_reserve(details, list->count)) {
         return false;
     }
-    memcpy(details->stacks, stacks->stacks, stacks->count * sizeof stacks->stacks[0]);
-    details->count = stacks->count;
+    memcpy(details->stacks, list->stacks, list->count * sizeof list->stacks[0]);
+    details->count = list->count;
     return true;
 }
 
@@ -129,7 +131,7 @@ enum ml_status ml_stacks_find_types(struct ml_stacks *stacks, struct ml_profile 
     bool done = work.told != NULL;
 
     for (size_t i = 0; done && i < stacks->processes_count; i++) {
-        done = details_make(&stacks->processes[i], &stacks->details[i]) &&
+        done = ml_stacks_make_details(stacks, i) &&
                process_find(&work, &profile->processes[i], &stacks->details[i]);
     }
     ml_string_table_fini(&work.names);
