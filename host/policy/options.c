@@ -77,6 +77,10 @@ static enum ml_status parse(
         );
         return ML_PEER_FORM;
     }
+    if (options->types != ML_TYPES_NONE && options->whole == ML_WHOLE_OFF) {
+        ml_error_set(error, "--types=vtable is read with the memory: no --whole=off with it");
+        return ML_PEER_FORM;
+    }
     options->sampling_bytes = ml_sampling_bytes(options->sampling, options->sampling_bytes);
     if (options->buffer_bytes != 0) {
         options->staging_slots =

@@ -28,6 +28,9 @@ enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SA
 /* How a process's mappings are read. */
 enum ml_whole_mode { ML_WHOLE_RUN = 0, ML_WHOLE_STOP, ML_WHOLE_OFF, ML_WHOLE_MODE_COUNT };
 
+/* What is read of blocks whose type nobody reports. */
+enum ml_types { ML_TYPES_NONE = 0, ML_TYPES_VTABLE, ML_TYPES_COUNT };
+
 /* How often a process's private memory is looked at: 20 processes take 0.4 % of a processor. */
 enum { ML_WHOLE_INTERVAL_MS = 100 };
 
@@ -66,11 +69,12 @@ struct ml_options {
     enum ml_sandbox sandbox;
     enum ml_whole_mode whole;
     uint32_t whole_interval_ms; /* how often it is looked whether a process holds most */
-    uint64_t buffer_bytes;      /* staging of a thread; 0: the default */
-    uint32_t staging_slots;     /* the same in slots of 4 KiB */
-    uint32_t unwind_check;      /* 0: none */
-    enum ml_frames frames;      /* of interpreters, in stacks */
-    bool leaves_executables;    /* allocators inside executables are not hooked */
+    enum ml_types types;
+    uint64_t buffer_bytes;                        /* staging of a thread; 0: the default */
+    uint32_t staging_slots;                       /* the same in slots of 4 KiB */
+    uint32_t unwind_check;                        /* 0: none */
+    enum ml_frames frames;                        /* of interpreters, in stacks */
+    bool leaves_executables;                      /* allocators inside executables are not hooked */
     char allocators[ML_CONTROL_ALLOCATORS_BYTES]; /* further ones: NAME=PREFIX,... */
     uint64_t service_memory_bytes; /* bound of memlog-service's tables; 0: a part of the memory */
     uint64_t client_memory_bytes;  /* bound of one process's part of them; 0: nine tenths */
@@ -102,6 +106,9 @@ extern const char *const ml_sandbox_names[ML_SANDBOX_COUNT + 1];
 
 /* The values of --whole; NULL behind the last. */
 extern const char *const ml_whole_mode_names[ML_WHOLE_MODE_COUNT + 1];
+
+/* The values of --types; NULL behind the last. */
+extern const char *const ml_types_names[ML_TYPES_COUNT + 1];
 
 /* The values of --upload-names; NULL behind the last. */
 extern const char *const ml_upload_names[];

@@ -16,8 +16,13 @@ enum ml_status ml_answer_show(
 ) {
     /* It may have been given up since. */
     struct ml_client *client = ml_session_find(scene->session, request->view.id);
-    struct ml_host_view *view = client != NULL ? ml_host_view_of(request) : NULL;
+    struct memlog_service_show_process_request kept = *request;
+    kept.view.words.count = 0; /* of many only few begin a block */
+    struct ml_host_view *view = client != NULL ? ml_host_view_of(&kept) : NULL;
     const struct ml_rest rest = {.take = empty_pipes, .context = scene->readers};
+    if (client != NULL) {
+        ml_client_take_words(client, &request->view);
+    }
     if (view != NULL && known) {
         ml_client_lay(client, view, &rest);
     }

@@ -201,6 +201,7 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .cells_were_laid = process->cells_were_laid,
     };
     ml_dump_exact_memory_head(&head, process);
+    ml_dump_exact_words_head(&head, process);
     for (uint32_t i = 0; i < process->sampling.count; i++) {
         head.sampling_ticks[i] = process->sampling.changes[i].ticks;
         head.sampling_intervals[i] = process->sampling.changes[i].interval_bytes;
@@ -474,6 +475,7 @@ void ml_dump_exact_tables(
             packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table
         );
     }
+    ml_dump_exact_send_words(packet, process);
     ml_dump_exact_send_holdings(packet, process);
     for (uint32_t i = 0; i < process->series_count; i++) {
         send_series(packet, process->id, &process->series[i]);

@@ -52,6 +52,14 @@ void ml_dump_exact_memory_head(
     ml_trace_MemlogProcess *head, const struct ml_snapshot_process *process
 );
 
+/* First words of live blocks. */
+void ml_dump_exact_words_head(
+    ml_trace_MemlogProcess *head, const struct ml_snapshot_process *process
+);
+void ml_dump_exact_send_words(
+    struct ml_dump_packet *packet, const struct ml_snapshot_process *process
+);
+
 /* The regions of all views, and what is held of them. */
 void ml_dump_exact_put_regions(
     struct ml_dump_packet *packet, const struct ml_snapshot_process *process

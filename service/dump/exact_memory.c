@@ -8,6 +8,7 @@
 
 enum { KIB = 1024 };
 
+static const struct ml_column word_columns[] = {ML_TRACE_WORD_COLUMNS(struct ml_snapshot_word)};
 static const struct ml_column holding_columns[] = {
     ML_TRACE_HOLDING_COLUMNS(struct ml_snapshot_holding)};
 
@@ -208,4 +209,30 @@ void ml_dump_exact_send_holdings(
         process->tree_holdings,
         process->tree_holdings_count
     );
+}
+
+void ml_dump_exact_words_head(
+    ml_trace_MemlogProcess *head, const struct ml_snapshot_process *process
+) {
+    head->words_were_read = process->words_facts.were_read;
+    head->words_are_cut = process->words_facts.are_cut;
+    head->words_read_bytes = process->words_facts.read_bytes;
+    head->words_count = process->words_count;
+}
+
+void ml_dump_exact_send_words(
+    struct ml_dump_packet *packet, const struct ml_snapshot_process *process
+) {
+    const struct ml_dump_rows words =
+        ML_DUMP_ROWS(word_columns, process->words, process->words_count);
+
+    for (size_t at = 0; at < words.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct ml_dump_rows piece = ml_dump_exact_piece(packet, &words, at);
+        const ml_trace_MemlogTable table = {
+            .process_id = process->id,
+            .words = {.funcs.encode = ml_dump_exact_encode_rows, .arg = &piece}};
+        ml_dump_exact_send_message(
+            packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table
+        );
+    }
 }

@@ -21,6 +21,7 @@ static void init_profile(struct ml_client *client) {
     client->staging.patience_ticks = session->patience_ticks;
     ml_fork_log_init(&client->forks, &client->budget);
     ml_mappings_init(&client->mappings, &client->budget);
+    client->first_words = (struct ml_first_words){.budget = &client->budget};
 }
 
 static void fini_profile(struct ml_client *client) {
@@ -32,6 +33,7 @@ static void fini_profile(struct ml_client *client) {
     ml_stream_reader_fini(&client->stream);
     ml_fork_log_fini(&client->forks);
     ml_mappings_fini(&client->mappings);
+    ml_first_words_fini(&client->first_words);
 }
 
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup) {
@@ -186,6 +188,7 @@ void ml_client_finish(struct ml_client *client) {
     ml_client_drop_queue(client);
     ml_staging_reader_fini(&client->staging);
     ml_stream_reader_fini(&client->stream);
+    ml_first_words_settle(&client->first_words, &client->tracker);
     ml_tracker_drop_blocks(&client->tracker);
     if (client->first_child == NULL) { /* nobody will ask what it inherits */
         ml_mappings_fini(&client->mappings);

@@ -3,6 +3,7 @@
 #ifndef MEMLOG_SERVICE_SESSION_CLIENT_INTERNAL_H
 #define MEMLOG_SERVICE_SESSION_CLIENT_INTERNAL_H
 
+#include "service/heap/first_words.h"
 #include "service/heap/stack_store.h"
 #include "service/heap/tracker.h"
 #include "service/history/fork_log.h"
@@ -86,6 +87,7 @@ struct ml_client {
     struct ml_stack_store stacks;
     struct ml_client_code code;
     struct ml_tracker tracker;
+    struct ml_first_words first_words; /* of its last reading, with --types=vtable */
     struct ml_mappings mappings;
     struct ml_sequencer sequencer;
     struct ml_stream_reader stream;

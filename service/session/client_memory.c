@@ -116,6 +116,14 @@ void ml_client_lay(
         ml_overlay_bytes(laying.overlay) + view->holdings.capacity * sizeof(*view->holdings.items);
 }
 
+void ml_client_take_words(
+    struct ml_client *client, const struct memlog_service_process_view *view
+) {
+    if (view->words_were_read && client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK) {
+        ml_first_words_take(&client->first_words, &client->tracker, view);
+    }
+}
+
 /* Where it keeps views; one may be in several places. */
 enum { PLACES = 5 };
 

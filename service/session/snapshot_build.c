@@ -39,6 +39,7 @@ static void free_process(struct ml_snapshot_process *process) {
     free(process->cells);
     free(process->heaps);
     free(process->types);
+    free(process->words);
     free(process->holdings);
     free(process->tree_holdings);
     free_text(&process->allocator);

@@ -171,6 +171,27 @@ static bool copy_types(struct copying *copying) {
     return process->types != NULL;
 }
 
+/* Those of a client that was cut down to its largest stacks are of other cells. */
+static bool copy_words(struct copying *copying) {
+    const struct ml_first_words *words = &copying->client->first_words;
+    struct ml_snapshot_process *process = copying->process;
+    if (!words->facts.were_read || copying->client->relieved || copying->client->fold != NULL) {
+        return true;
+    }
+    process->words_facts = words->facts;
+    if (words->sums == NULL) {
+        return ml_first_words_sum(
+            words, &copying->client->tracker, &process->words, &process->words_count
+        );
+    }
+    process->words = ml_snapshot_array(words->sums_count, sizeof(*process->words));
+    if (process->words != NULL && words->sums_count > 0) {
+        memcpy(process->words, words->sums, words->sums_count * sizeof(*process->words));
+        process->words_count = words->sums_count;
+    }
+    return process->words != NULL;
+}
+
 static bool has_module(const struct ml_stack_store *store, uint32_t id) {
     return id < store->modules_end && store->modules[id] != NULL;
 }
@@ -440,7 +461,8 @@ bool ml_snapshot_copy_tables(
         copy_types(&copying) &&
         (content == MEMLOG_SERVICE_DUMP_CONTENT_PROFILE || copy_timeline(client, process)) &&
         copy_nodes(&copying) && copy_modules(&copying) &&
-        (content == MEMLOG_SERVICE_DUMP_CONTENT_SERIES || copy_cells(&copying));
+        (content == MEMLOG_SERVICE_DUMP_CONTENT_SERIES ||
+         (copy_cells(&copying) && copy_words(&copying)));
     free(copying.places);
     if (rest != NULL) {
         rest->take(rest->context);

@@ -1,4 +1,5 @@
-"""Types of blocks that no program reports: by the frames that allocate them, held against a program that counts its own (corpus/types.cc)."""
+"""Types of blocks that no program reports: by the frames that allocate them, and by the vtables that they begin with; held against a
+program that counts its own (corpus/types.cc)."""
 import collections
 import json
 import pathlib
@@ -7,8 +8,10 @@ import subprocess
 import unittest
 
 import harness
+from estimates import MOST_DEVIATIONS, deviations
 
 CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
+LINES = 10  # of each process
 LINE = re.compile(r"(\d+) (\S+) (\d+) (\d+) (.+)")
 
 
@@ -102,6 +105,97 @@ class Frames(Case):
             if key[1] != "vtable":
                 self.assertEqual(rows[key]["live_bytes"], sum(truths[key][0] for truths in books.values()))
         self.assertEqual({known for _, known in self.rows(dump, "--ignore=World|Kept")}, {""})
+
+
+class Vtables(Case):
+    """What a live block's first word says of it, read at a dump."""
+
+    def dumped(self, program, *options):
+        """A dump while all processes wait, and what they said."""
+        process = self.memlog_start(
+            program, "300", "wait", options=("-q", "--no-page", *options))
+        lines = []
+        while len(lines) < 2 * LINES:
+            lines.append(process.stdout.readline())
+            self.assertTrue(lines[-1])
+        answer = subprocess.run(
+            [str(harness.MEMLOG), "dump"], env=self.environment(), capture_output=True, text=True, timeout=harness.TIMEOUT, check=True)
+        (self.folder / "end").touch()
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)
+        (self.folder / "end").unlink()
+        return answer.stdout.strip(), self.books(b"".join(lines))
+
+    def assert_told(self, dump, books):
+        for pid, truths in books.items():
+            rows = self.rows(dump, f"--pid={pid}")
+            for (name, known), truth in truths.items():
+                if known == "vtable":
+                    row = rows[name, known]
+                    self.assertEqual((row["live_bytes"], row["live_blocks"]), truth, name)
+                    self.assertTrue(row["live_only"])
+                    self.assertEqual((row["total_bytes"], row["peak_bytes"]), (0, 0))
+            said = {name for name, known in rows if known == "vtable"}
+            # std::make_shared's counts begin with a vtable, too.
+            self.assertEqual(said - {name for name, known in truths if known == "vtable"} - {"Plain"}, set())
+
+    def test_live_objects_by_class_across_threads_and_forks(self):
+        dump, books = self.dumped(self.build("-g", "-O2"), "--types=vtable")
+        self.assertEqual(len(books), 2)
+        self.assert_told(dump, books)
+        # All rows together are the tree, whatever they are known by.
+        rows, tree = self.rows(dump), self.report(dump)["tree"]
+        for figure in ("live_bytes", "live_blocks", "peak_bytes", "total_bytes", "total_blocks"):
+            self.assertEqual(sum(row[figure] for row in rows.values()), tree[figure])
+        text = self.told("--by=type", dump)
+        self.assertRegex(text, r"(?m)^ .* shapes::Circle  vtable$")
+        self.assertIn("vtables tell the types of live blocks alone", self.told("--by=type", "--metric=total", dump))
+        # Stacks have them, too, and no stack has lost a byte.
+        for process in self.report(dump)["processes"]:
+            self.assertEqual(sum(stack["live_bytes"] for stack in process["stacks"]), process["live_bytes"])
+            self.assertTrue(process["vtables"]["complete"])
+            self.assertGreater(process["vtables"]["read_bytes"], process["live_bytes"] // 2)
+            told = sum(blocks for (_, known), (_, blocks) in books[process["pid"]].items() if known == "vtable")
+            self.assertGreaterEqual(process["vtables"]["blocks"], told)
+            sums = collections.Counter()
+            for stack in process["stacks"]:
+                sums[stack["type"], stack["type_known_by"]] += stack["live_bytes"]
+            for (name, known), (count, _) in books[process["pid"]].items():
+                if known == "vtable":
+                    self.assertEqual(sums[name, known], count)
+
+    def test_of_stripped_programs_by_their_type_information(self):
+        for flags in (["-s"], ["-s", "-no-pie"], ["-s", "-Wl,-z,pack-relative-relocs"]):
+            with self.subTest(flags=flags):
+                self.assert_told(*self.dumped(self.build("-O2", *flags), "--types=vtable"))
+
+    def test_of_a_stopped_process(self):
+        self.assert_told(*self.dumped(self.build("-O2"), "--types=vtable", "--whole=stop"))
+
+    def test_estimates_within_their_standard_errors(self):
+        dump, books = self.dumped(self.build("-O2"), "--types=vtable", "--memlog-sampling-rate=256")
+        for pid, truths in books.items():
+            rows = self.rows(dump, f"--pid={pid}")
+            for (name, known), truth in truths.items():
+                if known == "vtable":
+                    row = rows[name, known]
+                    for figure, number in zip(("live_bytes", "live_blocks"), truth):
+                        variance = row[f"{figure}_error"] ** 2
+                        self.assertGreater(variance, 0)
+                        self.assertLessEqual(abs(deviations(row[figure], variance, number)), MOST_DEVIATIONS, (name, figure))
+
+    def test_nothing_is_read_unasked(self):
+        dump, _ = self.dumped(self.build("-O2"))
+        self.assertNotIn("vtable", {known for _, known in self.rows(dump)})
+        for process in self.report(dump)["processes"]:
+            self.assertNotIn("vtables", process)
+
+    def test_after_the_end_what_was_read_and_lives_still(self):
+        run = self.memlog(self.build("-O2"), "300", options=("-q", "--no-page", "--types=vtable", "--whole-interval=20"))
+        (dump,) = run.dumps()
+        books = self.books(run.out)
+        for (name, known), row in self.rows(dump).items():
+            if known == "vtable" and name != "Plain":
+                self.assertLessEqual(row["live_bytes"], sum(truths[name, known][0] for truths in books.values()))
 
 
 if __name__ == "__main__":

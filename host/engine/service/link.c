@@ -357,10 +357,13 @@ void ml_service_link_show(
     struct memlog_service_memory_region *regions =
         calloc((size_t)view->regions.count + 1, sizeof(*regions));
     struct memlog_service_page_run *pages = calloc((size_t)view->pages.count + 1, sizeof(*pages));
-    if (link->channel == NULL || threads == NULL || regions == NULL || pages == NULL) {
+    struct memlog_service_word *words = calloc((size_t)view->words.count + 1, sizeof(*words));
+    if (link->channel == NULL || threads == NULL || regions == NULL || pages == NULL ||
+        words == NULL) {
         free(threads);
         free(regions);
         free(pages);
+        free(words);
         on_shown(context, ML_ENV_MEMORY, NULL);
         return;
     }
@@ -376,6 +379,10 @@ void ml_service_link_show(
         pages[i] = (struct memlog_service_page_run
         ){.address = run->address, .bytes = run->bytes, .shared = run->shared};
     }
+    for (uint32_t i = 0; i < view->words.count; i++) {
+        words[i] = (struct memlog_service_word
+        ){.address = view->words.items[i].address, .word = view->words.items[i].word};
+    }
     const struct memlog_service_show_process_request request = {
         .view = {
             .id = member->id,
@@ -389,11 +396,16 @@ void ml_service_link_show(
             .held_ns = view->held_ns,
             .trouble = ml_string_of(is_unreadable(view) ? ML_MEMORY_UNREADABLE : view->why),
             .tree_reading = view->tree_reading,
+            .words = {.items = words, .count = view->words.count},
+            .words_were_read = view->words.were_read,
+            .words_are_cut = view->words.are_cut,
+            .words_read_bytes = view->words.read_bytes,
         }};
     ML_SERVICE_ASK(link, memlog_service_show_process, &request, on_shown, context);
     free(threads);
     free(regions);
     free(pages);
+    free(words);
 }
 
 void ml_service_link_code(

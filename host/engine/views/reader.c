@@ -39,6 +39,7 @@ struct ml_view_reader {
 };
 
 static void free_question(struct question *question) {
+    ml_memory_words_fini(&question->view.words);
     ml_memory_pages_fini(&question->view.pages);
     ml_memory_regions_fini(&question->view.regions);
     ml_process_threads_fini(&question->view.threads);
@@ -84,6 +85,9 @@ static void read_view(const struct ml_view_reader *reader, struct question *ques
     ml_process_threads_init(&view->threads, question->what.pid);
     ml_memory_regions_init(&view->regions, question->what.pid);
     ml_memory_pages_init(&view->pages, question->what.pid, &view->regions);
+    if (reader->setup.reads_words) {
+        ml_memory_words_init(&view->words, question->what.pid, &view->regions, &view->pages);
+    }
     view->cost_ns = taken_ns() - before_ns;
 }
 

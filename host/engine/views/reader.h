@@ -19,6 +19,7 @@ ml_on_view(void *context, uint32_t id, uint64_t serial, const struct ml_process_
 struct ml_view_reader_setup {
     struct ev_loop *loop;
     enum ml_clock clock;
+    bool reads_words; /* host/memory/words.h */
     ml_on_view *on_view;
     void *context;
 };

@@ -124,7 +124,11 @@ ask(struct ml_engine *engine, struct ml_member *member, bool hold, uint32_t tree
     }
     if (views->reader == NULL) {
         const struct ml_view_reader_setup setup = {
-            .loop = engine->loop, .clock = engine->clock, .on_view = on_view, .context = engine};
+            .loop = engine->loop,
+            .clock = engine->clock,
+            .reads_words = engine->options->types == ML_TYPES_VTABLE,
+            .on_view = on_view,
+            .context = engine};
         views->reader = ml_view_reader_new(&setup, views->holder);
         views->holder.fd = -1;
     }

@@ -222,6 +222,8 @@ static const struct {
     {"--allocator=pool= prog", "--allocator=pool=: "},
     {"--allocator=a=x_ --allocator=a=y_ prog", "--allocator=a=y_: "},
     {"--allocator=pool=! prog", "--allocator=pool=!: "},
+    {"--types=vtables prog", "did you mean 'vtable'?"},
+    {"--types=vtable --whole=off prog", "no --whole=off with it"},
     {"--sandbox=stict prog", "did you mean 'strict'?"},
     {"--sandbox=xxxxxxxxx prog", "--sandbox=xxxxxxxxx"},
     {"--dump-signal=USR3 prog", "--dump-signal=USR3"},
@@ -262,6 +264,14 @@ START_TEST(what_is_wrong_is_refused_and_named) {
     ck_assert_msg(
         strstr(error.text, wrong[_i].says) != NULL, "%s: %s", wrong[_i].words, error.text
     );
+}
+END_TEST
+
+START_TEST(types_are_read_where_they_are_asked_for_alone) {
+    ck_assert_int_eq(parse("prog"), ML_OK);
+    ck_assert_int_eq(options.types, ML_TYPES_NONE);
+    ck_assert_int_eq(parse("--types=vtable --whole=stop prog"), ML_OK);
+    ck_assert_int_eq(options.types, ML_TYPES_VTABLE);
 }
 END_TEST
 
@@ -365,6 +375,7 @@ int main(void) {
     tcase_add_loop_test(
         tcase, what_is_wrong_is_refused_and_named, 0, (int)(sizeof(wrong) / sizeof(wrong[0]))
     );
+    tcase_add_test(tcase, types_are_read_where_they_are_asked_for_alone);
     tcase_add_test(tcase, help_stops_the_reading);
     tcase_add_test(tcase, signals_are_known_by_name_and_number);
     tcase_add_test(tcase, unknown_environment_keys_are_refused_and_named);
