@@ -17,8 +17,8 @@
 #include "host/memory/pages.h"
 #include "host/memory/regions.h"
 
-/* The limit of the contract, memlog.service.ProcessView. A GiB of memory is read in a third of the
- * time. */
+/* The limit of the contract, memlog.service.ProcessView. A GiB of memory takes some
+ * 300 ms. */
 enum { ML_MEMORY_WORDS_MAX = 1 << 20, ML_MEMORY_WORDS_MOST_MS = 500 };
 
 struct ml_memory_word {

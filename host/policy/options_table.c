@@ -295,7 +295,7 @@ static const struct ml_option options[] = {
      .words = ml_types_names,
      .help = "vtable: with the memory of a process its C++ objects are read, whose first word says "
              "of which class they are, for memlog report --by=type; takes up to half a second, and "
-             "some 0.5 s of a processor for each GiB"},
+             "some 0.3 s of a processor for each GiB"},
     {.name = "--output",
      .short_name = "-o",
      ML_PATH_TO(struct ml_options, output),

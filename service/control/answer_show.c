@@ -21,7 +21,7 @@ enum ml_status ml_answer_show(
     struct ml_host_view *view = client != NULL ? ml_host_view_of(&kept) : NULL;
     const struct ml_rest rest = {.take = empty_pipes, .context = scene->readers};
     if (client != NULL) {
-        ml_client_take_words(client, &request->view);
+        ml_client_take_words(client, &request->view, &rest);
     }
     if (view != NULL && known) {
         ml_client_lay(client, view, &rest);

@@ -24,7 +24,7 @@ struct ml_first_word {
 struct ml_first_words {
     struct ml_budget *budget;
     struct ml_first_word *items; /* by address */
-    uint32_t count;
+    uint32_t count, capacity;
     struct ml_snapshot_word *sums; /* once the process has ended, in place of items */
     uint32_t sums_count;
     struct ml_words_facts facts;
@@ -32,18 +32,34 @@ struct ml_first_words {
 
 void ml_first_words_fini(struct ml_first_words *words);
 
-/* Keep those that are of live blocks, instead of what was kept before. Without room none are. */
-void ml_first_words_take(
+/* A new reading takes the place of the one before: there is room for its words, which come by _add.
+ * Without room there are none. */
+void ml_first_words_begin(
     struct ml_first_words *words,
     const struct ml_tracker *tracker,
     const struct memlog_service_process_view *view
 );
+
+/* Keep those that are of live blocks. */
+void ml_first_words_add(
+    struct ml_first_words *words,
+    const struct ml_tracker *tracker,
+    const struct memlog_service_word *items,
+    uint32_t count
+);
+
+/* Called after some thousand blocks; it must not change the tracker. `take` NULL: nobody. */
+struct ml_words_rest {
+    void (*take)(void *context);
+    void *context;
+};
 
 /* What blocks hold that are live still, by stack and word: *out_sums for free(). False: no memory.
  */
 ML_NODISCARD bool ml_first_words_sum(
     const struct ml_first_words *words,
     const struct ml_tracker *tracker,
+    struct ml_words_rest rest,
     struct ml_snapshot_word **out_sums,
     uint32_t *out_count
 );

@@ -169,9 +169,12 @@ void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_b
 void ml_client_lay(struct ml_client *client, struct ml_host_view *view, const struct ml_rest *rest);
 
 /* Keep the first words of its live blocks, of those that the host has read, instead of earlier
- * ones.
- */
-void ml_client_take_words(struct ml_client *client, const struct memlog_service_process_view *view);
+ * ones. Meanwhile the session holds still, as in ml_client_lay. */
+void ml_client_take_words(
+    struct ml_client *client,
+    const struct memlog_service_process_view *view,
+    const struct ml_rest *rest
+);
 
 /* What the host saw of it, for dumps alone. It replaces an earlier view. */
 void ml_client_show(struct ml_client *client, struct ml_host_view *take_view);

@@ -117,11 +117,28 @@ void ml_client_lay(
 }
 
 void ml_client_take_words(
-    struct ml_client *client, const struct memlog_service_process_view *view
+    struct ml_client *client,
+    const struct memlog_service_process_view *view,
+    const struct ml_rest *rest
 ) {
-    if (view->words_were_read && client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK) {
-        ml_first_words_take(&client->first_words, &client->tracker, view);
+    if (!view->words_were_read || client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK) {
+        return;
     }
+    ml_session_hold(client->session);
+    ml_first_words_begin(&client->first_words, &client->tracker, view);
+    for (uint32_t from = 0; from < view->words.count; from += BLOCKS_A_REST) {
+        const uint32_t left = view->words.count - from;
+        ml_first_words_add(
+            &client->first_words,
+            &client->tracker,
+            &view->words.items[from],
+            left < BLOCKS_A_REST ? left : BLOCKS_A_REST
+        );
+        if (rest != NULL) {
+            rest->take(rest->context);
+        }
+    }
+    ml_session_release(client->session);
 }
 
 /* Where it keeps views; one may be in several places. */

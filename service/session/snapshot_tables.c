@@ -171,6 +171,12 @@ static bool copy_types(struct copying *copying) {
     return process->types != NULL;
 }
 
+static void rest_now(void *context) {
+    struct copying *copying = context;
+    copying->steps = copying->steps_a_rest;
+    step(copying);
+}
+
 /* Those of a client that was cut down to its largest stacks are of other cells. */
 static bool copy_words(struct copying *copying) {
     const struct ml_first_words *words = &copying->client->first_words;
@@ -180,8 +186,9 @@ static bool copy_words(struct copying *copying) {
     }
     process->words_facts = words->facts;
     if (words->sums == NULL) {
+        const struct ml_words_rest rest = {.take = rest_now, .context = copying};
         return ml_first_words_sum(
-            words, &copying->client->tracker, &process->words, &process->words_count
+            words, &copying->client->tracker, rest, &process->words, &process->words_count
         );
     }
     process->words = ml_snapshot_array(words->sums_count, sizeof(*process->words));

@@ -170,6 +170,18 @@ heaps_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
         ck_assert_uint_eq(wrote->heaps[i].unknown_frees, read->heaps[i].unknown_frees);
         totals_eq(&wrote->heaps[i].own, &read->heaps[i].own);
     }
+    ck_assert_uint_eq(wrote->words_facts.were_read, read->words_were_read);
+    ck_assert_uint_eq(wrote->words_facts.are_cut, read->words_are_cut);
+    ck_assert_uint_eq(wrote->words_facts.read_bytes, read->words_read_bytes);
+    ck_assert_uint_eq(wrote->words_count, read->words_count);
+    for (uint32_t i = 0; i < wrote->words_count; i++) {
+        ck_assert_uint_eq(wrote->words[i].node, read->words[i].node);
+        ck_assert_uint_eq(wrote->words[i].word, read->words[i].word);
+        ck_assert_uint_eq(wrote->words[i].live_bytes, read->words[i].live_bytes);
+        ck_assert_uint_eq(wrote->words[i].live_blocks, read->words[i].live_blocks);
+        ck_assert_uint_eq(wrote->words[i].live_bytes_error, read->words[i].live_bytes_error);
+        ck_assert_uint_eq(wrote->words[i].live_blocks_error, read->words[i].live_blocks_error);
+    }
     ck_assert_uint_eq(wrote->types_count, read->types_count);
     for (uint32_t i = 0; i < wrote->types_count; i++) {
         ck_assert_uint_eq(wrote->types[i].id, read->types[i].id);

@@ -6,7 +6,7 @@
 #include "ipc/wire/event.h"
 #include "service/dump/writer.h"
 
-enum { MAIN_BASE = 0x400000, OWN_HEAP = 3, OWN_TYPE = 7 };
+enum { MAIN_BASE = 0x400000, OWN_HEAP = 3, OWN_TYPE = 7, WORDS = 5000 };
 
 /* xorshift64: the same numbers everywhere. */
 static uint64_t random_next(uint64_t *state) {
@@ -122,6 +122,26 @@ static void add_totals(struct ml_totals *sum, const struct ml_totals *one) {
     sum->total_blocks += one->total_blocks;
 }
 
+/* More than one packet of them takes. */
+static void
+fill_words(struct ml_arena *arena, struct ml_snapshot_process *process, uint64_t *random) {
+    process->words_facts = (struct ml_words_facts
+    ){.were_read = true, .are_cut = process->id % 2 == 0, .read_bytes = 77};
+    process->words_count = WORDS;
+    process->words = take(arena, WORDS * sizeof process->words[0]);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        process->words[i] = (struct ml_snapshot_word
+        ){.node = i % 9 > 0 && process->nodes_count > 0
+                      ? process->nodes[i % process->nodes_count].id
+                      : 0,
+          .word = random_next(random),
+          .live_bytes = random_next(random),
+          .live_blocks = i,
+          .live_bytes_error = random_next(random) >> 20,
+          .live_blocks_error = i * 3};
+    }
+}
+
 static void fill_cells(
     struct ml_arena *arena,
     const struct synthetic_options *options,
@@ -137,6 +157,7 @@ static void fill_cells(
         process->types = take(arena, sizeof process->types[0]);
         process->types[0] = (struct ml_snapshot_type){.id = OWN_TYPE, .string = 1};
         process->types_count = 1;
+        fill_words(arena, process, random);
     }
     process->cells_count = options->cells_count;
     process->cells_were_laid = true;

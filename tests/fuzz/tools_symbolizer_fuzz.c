@@ -50,6 +50,7 @@ static void look_up(const struct ml_symbolizer_options *options) {
     for (uint64_t i = 0; i < LOOK_UPS; i++) {
         const size_t count = ml_symbol_file_find(file, i * ADDRESS_STEP, symbols);
         REQUIRE(count <= ML_SYMBOL_INLINES_MAX);
+        REQUIRE(ml_symbol_file_class(file, i * ADDRESS_STEP) != NULL);
         for (size_t k = 0; k < count; k++) {
             REQUIRE(symbols[k].function != NULL && symbols[k].linkage != NULL);
             REQUIRE(symbols[k].file != NULL);

@@ -16,6 +16,7 @@ static struct ml_stack_store stacks;
 static struct ml_tracker tracker;
 static struct ml_first_words words;
 static uint64_t ticks;
+static const struct ml_words_rest no_rest = {.take = NULL};
 
 static void set_up(void) {
     budget = (struct ml_budget){.max_bytes = UINT64_MAX};
@@ -54,7 +55,10 @@ static void release(uint64_t key) {
 static void take(struct memlog_service_word *items, uint32_t count) {
     const struct memlog_service_process_view view = {
         .words = {.items = items, .count = count}, .words_were_read = true, .words_read_bytes = 9};
-    ml_first_words_take(&words, &tracker, &view);
+    ml_first_words_begin(&words, &tracker, &view);
+    for (uint32_t i = 0; i < count; i++) { /* in pieces */
+        ml_first_words_add(&words, &tracker, &items[i], 1);
+    }
 }
 
 /* "NODE:WORD:BYTES/BLOCKS ..." */
@@ -64,7 +68,7 @@ static const char *summed(void) {
     uint32_t count = words.sums_count;
     const bool is_settled = sums != NULL;
     size_t at = 0;
-    ck_assert(is_settled || ml_first_words_sum(&words, &tracker, &sums, &count));
+    ck_assert(is_settled || ml_first_words_sum(&words, &tracker, no_rest, &sums, &count));
     said[0] = '\0';
     for (uint32_t i = 0; i < count; i++) {
         at += (size_t)snprintf(
@@ -132,7 +136,7 @@ START_TEST(a_sampled_block_stands_for_more) {
     uint32_t count = 0;
     allocate(0x1000, 5, 0, 40, 10);
     take(seen, SEEN);
-    ck_assert(ml_first_words_sum(&words, &tracker, &sums, &count));
+    ck_assert(ml_first_words_sum(&words, &tracker, no_rest, &sums, &count));
     ck_assert_uint_eq(count, 1);
     ck_assert_uint_eq(sums[0].live_bytes, 400);
     ck_assert_uint_eq(sums[0].live_blocks, 10);
@@ -162,6 +166,39 @@ START_TEST(a_later_reading_takes_the_place_of_an_earlier_one) {
 }
 END_TEST
 
+static void count_rest(void *context) {
+    (*(uint32_t *)context)++;
+}
+
+/* More than are summed at once; all of them are of two stacks and two words. */
+START_TEST(many_blocks_are_summed_in_pieces_with_rests) {
+    enum { MANY = 50000 };
+    static struct memlog_service_word many[MANY];
+    struct ml_snapshot_word *sums = NULL;
+    uint32_t count = 0;
+    uint32_t rests = 0;
+    for (uint32_t i = 0; i < MANY; i++) {
+        many[i] = (struct memlog_service_word
+        ){.address = 0x10000 + 64 * (uint64_t)i, .word = i % 3 == 0 ? OTHER : VTABLE};
+        allocate(many[i].address, 5 + i % 2, 0, 40, 1);
+    }
+    take(many, MANY);
+    const struct ml_words_rest rest = {.take = count_rest, .context = &rests};
+    ck_assert(ml_first_words_sum(&words, &tracker, rest, &sums, &count));
+    ck_assert_uint_eq(count, 4);
+    ck_assert_uint_ge(rests, 6);
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(sums[i].node, 5 + i / 2);
+        ck_assert_uint_eq(sums[i].word, i % 2 == 0 ? VTABLE : OTHER);
+        ck_assert_uint_eq(sums[i].live_bytes, 40 * sums[i].live_blocks);
+        blocks += sums[i].live_blocks;
+    }
+    ck_assert_uint_eq(blocks, MANY);
+    free(sums);
+}
+END_TEST
+
 START_TEST(without_room_there_are_none_and_it_says_so) {
     allocate(0x1000, 5, 0, 40, 1);
     budget.max_bytes = budget.used_bytes;
@@ -180,6 +217,7 @@ int main(void) {
     tcase_add_test(tests, a_sampled_block_stands_for_more);
     tcase_add_test(tests, at_its_end_a_process_keeps_its_sums);
     tcase_add_test(tests, a_later_reading_takes_the_place_of_an_earlier_one);
+    tcase_add_test(tests, many_blocks_are_summed_in_pieces_with_rests);
     tcase_add_test(tests, without_room_there_are_none_and_it_says_so);
     return run_suite("service/first_words", tests);
 }
