@@ -4,6 +4,7 @@ import collections
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -11,6 +12,20 @@ import harness
 from estimates import MOST_DEVIATIONS, deviations
 
 CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
+# The class's vtable is in the library, and all its objects are made by the program.
+LIBRARY = {
+    "kept.h": "struct Kept { virtual ~Kept() {} virtual void name(); long words[3] = {}; };",
+    "kept.cc": '#include "kept.h"\nvoid Kept::name() {}',
+    "keeper.cc": """
+#include "kept.h"
+#include <time.h>
+int main() {
+    static Kept *all[1000];
+    for (auto &one : all) { one = new Kept; }
+    for (time_t begin = time(nullptr); time(nullptr) < begin + 3;) { timespec rest = {0, 100000000}; nanosleep(&rest, nullptr); }
+    return all[0] == nullptr;
+}
+"""}
 LINES = 10  # of each process
 LINE = re.compile(r"(\d+) (\S+) (\d+) (\d+) (.+)")
 
@@ -164,9 +179,25 @@ class Vtables(Case):
                     self.assertEqual(sums[name, known], count)
 
     def test_of_stripped_programs_by_their_type_information(self):
-        for flags in (["-s"], ["-s", "-no-pie"], ["-s", "-Wl,-z,pack-relative-relocs"]):
+        linkers = [["-fuse-ld=lld"]] if shutil.which("ld.lld") else []
+        for flags in ([], ["-no-pie"], ["-Wl,-z,pack-relative-relocs"], ["-static-libstdc++", "-static-libgcc"], *linkers):
             with self.subTest(flags=flags):
-                self.assert_told(*self.dumped(self.build("-O2", *flags), "--types=vtable"))
+                self.assert_told(*self.dumped(self.build("-O2", "-s", *flags), "--types=vtable"))
+
+    def test_of_a_library_that_no_stack_goes_through_also_after_the_end(self):
+        for name, text in LIBRARY.items():
+            (self.folder / name).write_text(text)
+        words = ["g++", "-O2", "-s", "-I", self.folder]
+        subprocess.run([*words, "-shared", "-fPIC", "-o", self.folder / "libkept.so", self.folder / "kept.cc"], check=True)
+        program = self.folder / "keeper"
+        subprocess.run([*words, "-o", program, self.folder / "keeper.cc", "-L", self.folder, "-lkept", f"-Wl,-rpath,{self.folder}"], check=True)
+        run = self.memlog(program, options=("-q", "--no-page", "--types=vtable", "--dump-interval=1"))
+        self.assertEqual(run.code, 0)
+        dumps = sorted(run.folder.glob("*.pftrace"))
+        self.assertEqual({dump.name.split(".")[1] for dump in dumps}, {"interval", "exit"})
+        for dump in dumps:  # read while it ran, and live at the end still
+            row = self.rows(dump)["Kept", "vtable"]
+            self.assertEqual((row["live_bytes"], row["live_blocks"]), (32 * 1000, 1000))
 
     def test_of_a_stopped_process(self):
         self.assert_told(*self.dumped(self.build("-O2"), "--types=vtable", "--whole=stop"))
