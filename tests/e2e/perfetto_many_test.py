@@ -1,5 +1,6 @@
 """Several dumps of a run as one Perfetto trace, taken in by the rules of Perfetto's importer, against what memlog reports of each."""
 import json
+import random
 import unittest
 
 import harness
@@ -121,6 +122,25 @@ class PerfettoMany(harness.Case):
         (self.folder / "cat.pftrace").write_bytes(b"".join(dump.read_bytes() for dump in dumps))
         self.memlog_words("convert", "--to=perfetto", "-o", "again.pftrace", "cat.pftrace")
         self.assertEqual((self.folder / "again.pftrace").read_bytes(), (self.folder / "many.pftrace").read_bytes())
+
+    def test_a_dump_that_is_cut_or_damaged_is_joined_as_far_as_it_goes(self):
+        dumps = self.make_dumps()
+        whole = dumps[2].read_bytes()
+        (first,) = self.report(dumps[0])["processes"]
+        entries = self.report(dumps[4])["processes"]
+        random.seed(19)
+        bad = self.folder / "bad.pftrace"
+        for turn in range(12):
+            place = random.randrange(len(whole) // 8, len(whole))
+            bad.write_bytes(whole[:place] if turn % 3 == 0 else whole[:place] + random.randbytes(9) + whole[place + 9:])
+            words = [str(harness.MEMLOG), "convert", "--to=perfetto", "-o", "many.pftrace", *map(str, (dumps[0], bad, dumps[4]))]
+            answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+            self.assertIn(answer.returncode, (0, 1), (place, answer.stderr))
+            if answer.returncode == 0:
+                trace = imported.Imported((self.folder / "many.pftrace").read_bytes())
+                pid = self.trace_pid(trace, entries, first)
+                self.assertEqual(trace.live(pid, trace.clocks[0]), first["live_bytes"])
+                self.assertEqual(trace.stats["heapprofd_malformed_packet"], 0)
 
     def test_what_does_not_belong_together_is_refused(self):
         (first,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()
