@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/analyzer/stacks/function_name.h"
-#include "tools/analyzer/stacks/type_name.h"
+#include "tools/analyzer/names/function_name.h"
+#include "tools/analyzer/names/type_name.h"
 #include "tools/analyzer/symbols/demangle.h"
 
 enum { OUT_BYTES = 256 };

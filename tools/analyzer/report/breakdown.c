@@ -8,7 +8,7 @@
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/process_words.h"
 #include "tools/analyzer/formats/units.h"
-#include "tools/analyzer/stacks/allocator_frames.h"
+#include "tools/analyzer/names/allocator_frames.h"
 
 enum { ML_WORDS_OF_PROCESS_BYTES = 1024 };
 

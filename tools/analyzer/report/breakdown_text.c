@@ -7,7 +7,7 @@
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
-#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/names/function_name.h"
 
 enum {
     ROWS_SHOWN = 20,      /* by default */

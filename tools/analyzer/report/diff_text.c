@@ -5,7 +5,7 @@
 #include "base/json_writer.h"
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
-#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/names/function_name.h"
 #include "tools/analyzer/stacks/process_pairs.h"
 
 enum { STACKS_SHOWN = 5 };

@@ -9,7 +9,7 @@
 #include "tools/analyzer/formats/process_words.h"
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
-#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/names/function_name.h"
 
 enum { PROCESSES_SHOWN = 20 };
 

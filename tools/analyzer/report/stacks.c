@@ -7,8 +7,8 @@
 #include "base/printable.h"
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/units.h"
-#include "tools/analyzer/stacks/allocator_frames.h"
-#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/names/allocator_frames.h"
+#include "tools/analyzer/names/function_name.h"
 
 enum {
     STACKS_SHOWN = 5,        /* of each list by default */

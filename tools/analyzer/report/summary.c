@@ -3,9 +3,9 @@
 
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
-#include "tools/analyzer/stacks/allocator_frames.h"
+#include "tools/analyzer/names/allocator_frames.h"
 #include "tools/analyzer/stacks/attribution.h"
-#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/names/function_name.h"
 
 enum {
     HOLDERS_SHOWN = 5,

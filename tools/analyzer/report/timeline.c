@@ -8,7 +8,7 @@
 
 #include "tools/analyzer/model/search.h"
 #include "tools/analyzer/report/internal.h"
-#include "tools/analyzer/stacks/allocator_frames.h"
+#include "tools/analyzer/names/allocator_frames.h"
 
 enum { MS_PER_S = 1000, S_PER_DAY = 24 * 3600 };
 

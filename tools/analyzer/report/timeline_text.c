@@ -6,7 +6,7 @@
 #include "base/printable.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/report/timeline.h"
-#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/names/function_name.h"
 
 /* Columns of the table beside the curve; rows of the table, and of the list of changes. */
 enum {

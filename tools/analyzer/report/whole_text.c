@@ -12,7 +12,7 @@
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/whole/mapped.h"
 #include "tools/analyzer/whole/whole.h"
-#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/names/function_name.h"
 
 enum {
     BEHIND_TITLE_COLUMN = 15,

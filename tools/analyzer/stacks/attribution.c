@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ipc/wire/event.h"
-#include "tools/analyzer/stacks/allocator_frames.h"
+#include "tools/analyzer/names/allocator_frames.h"
 
 /* So many frames without names are skipped for a caller that has one. They can be static functions
  * of a file that names its exported ones alone. */

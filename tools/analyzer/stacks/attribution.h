@@ -1,5 +1,5 @@
 /* The attributed function of a stack: the innermost one of the program itself. It is neither of the
- * C or C++ library nor an allocator frame (tools/analyzer/stacks/allocator_frames.h). Room: tools.
+ * C or C++ library nor an allocator frame (tools/analyzer/names/allocator_frames.h). Room: tools.
  * Context: one thread.
  *
  * One rule: a name that does not tell who needs the memory is never attributed. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ipc/wire/event.h"
-#include "tools/analyzer/stacks/script_name.h"
+#include "tools/analyzer/names/script_name.h"
 
 /* Note a process that has the file mapped, preferably one that runs. */
 static void file_found_in(

@@ -4,7 +4,7 @@
 
 #include "ipc/wire/event.h"
 #include "tools/analyzer/model/trace_symbols.h"
-#include "tools/analyzer/stacks/script_name.h"
+#include "tools/analyzer/names/script_name.h"
 #include "tools/analyzer/stacks/stacks.h"
 
 static bool symbols_reserve(struct ml_stacks *stacks, size_t more) {

@@ -5,7 +5,7 @@
 
 #include "ipc/wire/event.h"
 #include "tools/analyzer/model/string_table.h"
-#include "tools/analyzer/stacks/type_name.h"
+#include "tools/analyzer/names/type_name.h"
 
 /* What a stack tells: a number of `names`; NAMES_NONE: nothing. */
 #define NAMES_NONE UINT32_MAX

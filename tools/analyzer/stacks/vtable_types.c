@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/analyzer/stacks/type_name.h"
+#include "tools/analyzer/names/type_name.h"
 #include "tools/analyzer/stacks/types_internal.h"
 
 /* A word of a process: the address of something in a file. */

@@ -1,6 +1,6 @@
 #include "base/printable.h"
 #include "tests/suite.h"
-#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/names/function_name.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "tools/analyzer/stacks/allocator_frames.h"
+#include "tools/analyzer/names/allocator_frames.h"
 
 #include <stddef.h>
 #include <string.h>

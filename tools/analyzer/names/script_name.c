@@ -1,4 +1,4 @@
-#include "tools/analyzer/stacks/script_name.h"
+#include "tools/analyzer/names/script_name.h"
 
 #include <string.h>
 

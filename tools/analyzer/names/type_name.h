@@ -4,8 +4,8 @@
  * that also constructs what it allocates for may have that constructor inlined, with allocations of
  * its own: it counts where inlined functions are known, or where a type's construction allocates
  * nothing. */
-#ifndef MEMLOG_TOOLS_ANALYZER_STACKS_TYPE_NAME_H
-#define MEMLOG_TOOLS_ANALYZER_STACKS_TYPE_NAME_H
+#ifndef MEMLOG_TOOLS_ANALYZER_NAMES_TYPE_NAME_H
+#define MEMLOG_TOOLS_ANALYZER_NAMES_TYPE_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

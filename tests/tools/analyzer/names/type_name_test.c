@@ -1,4 +1,4 @@
-#include "tools/analyzer/stacks/type_name.h"
+#include "tools/analyzer/names/type_name.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  *
  * One rule: one function has one name, however often the run-time compiled it: what says how it was
  * compiled goes. What is not understood stays as it is. */
-#ifndef MEMLOG_TOOLS_ANALYZER_STACKS_SCRIPT_NAME_H
-#define MEMLOG_TOOLS_ANALYZER_STACKS_SCRIPT_NAME_H
+#ifndef MEMLOG_TOOLS_ANALYZER_NAMES_SCRIPT_NAME_H
+#define MEMLOG_TOOLS_ANALYZER_NAMES_SCRIPT_NAME_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  *
  * One rule: people see the first caller that is no allocator frame. Programs (JSON, other formats)
  * get every frame. */
-#ifndef MEMLOG_TOOLS_ANALYZER_STACKS_ALLOCATOR_FRAMES_H
-#define MEMLOG_TOOLS_ANALYZER_STACKS_ALLOCATOR_FRAMES_H
+#ifndef MEMLOG_TOOLS_ANALYZER_NAMES_ALLOCATOR_FRAMES_H
+#define MEMLOG_TOOLS_ANALYZER_NAMES_ALLOCATOR_FRAMES_H
 
 #include <stdbool.h>
 

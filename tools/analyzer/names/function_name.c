@@ -1,4 +1,4 @@
-#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/names/function_name.h"
 
 #include <stdbool.h>
 #include <stdio.h>

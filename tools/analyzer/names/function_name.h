@@ -1,8 +1,8 @@
 /* Function names that fit a line. Room: tools. Context: any thread.
  *
  * One rule: "..." stands for what is left out, so nobody takes the short form for the name. */
-#ifndef MEMLOG_TOOLS_ANALYZER_STACKS_FUNCTION_NAME_H
-#define MEMLOG_TOOLS_ANALYZER_STACKS_FUNCTION_NAME_H
+#ifndef MEMLOG_TOOLS_ANALYZER_NAMES_FUNCTION_NAME_H
+#define MEMLOG_TOOLS_ANALYZER_NAMES_FUNCTION_NAME_H
 
 #include <stddef.h>
 
