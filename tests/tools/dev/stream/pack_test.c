@@ -11,8 +11,8 @@ static const char *const lines[] = {
     "START clock=monotonic pid=4294967295 thread=7 ticks=18446744073709551615",
     "START pid=1 monotonic_ns=1 sampling_bytes=4096 stack_mode=mixed page_bytes=4096 fork_serial=3",
     "THREAD id=9 name=\"a\\x00\\\"\\\\\\xff\"",
-    "MODULE id=1 start=0x1000 end=0x2000 bias=-5 build_id=00ab path=\"/lib/x y\" "
-    "code_address=0x1000 code_offset=0x800",
+    ("MODULE id=1 start=0x1000 end=0x2000 bias=-5 build_id=00ab path=\"/lib/x y\" "
+     "code_address=0x1000 code_offset=0x800"),
     "STRING id=1 text=\"\\x0a\"",
     "TYPE id=65535 string=1",
     "HEAP id=255 string=1",
