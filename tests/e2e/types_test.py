@@ -1,6 +1,7 @@
 """Types of blocks that no program reports: by the frames that allocate them, and by the vtables that they begin with; held against a
 program that counts its own (corpus/types.cc)."""
 import collections
+import gzip
 import json
 import pathlib
 import re
@@ -112,6 +113,40 @@ class Frames(Case):
             rows = self.rows(dump, f"--pid={process['pid']}")
             self.assertEqual({key: row["live_bytes"] for key, row in rows.items() if row["live_bytes"]}, {
                 (name or "[no type]", known): count for (name, known), count in sums.items() if count})
+
+    def test_graphs_pprof_and_json_have_the_same_types(self):
+        dump, _ = self.assert_told("-g", "-O2")
+        wanted = collections.Counter()
+        for (name, _), row in self.rows(dump).items():
+            wanted[name] += row["live_bytes"]
+
+        def convert(*words):
+            answer = harness.run_words([str(harness.MEMLOG), "convert", *words, str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            return answer.stdout
+
+        self.assertGreater(len([name for name, count in wanted.items() if count]), 3)
+        for order, at in (("type", 1), ("backtrace,type", -1)):
+            sums = collections.Counter()
+            for line in convert("--to=collapsed", f"--by={order}").decode().splitlines():
+                stack, count = line.rsplit(" ", 1)
+                sums[stack.split(";")[at]] += int(count)
+            self.assertEqual(+sums, +wanted, order)
+        sums = collections.Counter()
+        told = json.loads(convert("--to=json"))
+        for process in told["processes"]:
+            for stack in process["stacks"]:
+                sums[stack["type"] or "[no type]"] += stack["live_bytes"]
+        self.assertEqual(+sums, +wanted)
+        self.assertEqual(told["processes"], json.loads(self.told("--json", dump))["processes"])
+        trace = json.loads(gzip.decompress(convert("--to=chrome", "-o", "-")))
+        types = {name for event in trace["traceEvents"] for name in self.chrome_types(event)}
+        self.assertLessEqual({name for name, count in wanted.items() if count and name != "[no type]"}, types)
+
+    def chrome_types(self, event):
+        maps = event.get("args", {}).get("dumps", {}).get("heaps_v2", {}).get("maps", {})
+        strings = {one["id"]: one["string"] for one in maps.get("strings", ())}
+        return [strings[one["name_sid"]] for one in maps.get("types", ())]
 
     def test_a_focus_narrows_types_too(self):
         dump, books = self.assert_told("-g", "-O2")

@@ -245,6 +245,7 @@ struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load) {
 }
 
 static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *loaded) {
+    const bool finds_types = load->finds_types || ml_grouping_tells_types(load->grouping);
     enum ml_status status = ML_OK;
 
     if (load->processes == ML_LOAD_SERIES && !ml_profile_keep_series(&loaded->profile)) {
@@ -255,7 +256,7 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     if (!loaded->symbolizer) {
         status = ML_ENV_MEMORY;
     }
-    if (status == ML_OK && load->finds_types) {
+    if (status == ML_OK && finds_types) {
         status = ml_stacks_find_classes(&loaded->stacks, &loaded->profile, loaded->symbolizer);
     }
     if (status == ML_OK) {
@@ -264,7 +265,7 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     if (status == ML_OK && !load->is_nameless) {
         status = ml_stacks_symbolize(&loaded->stacks, loaded->symbolizer);
     }
-    if (status == ML_OK && load->finds_types) {
+    if (status == ML_OK && finds_types) {
         status = ml_stacks_find_types(&loaded->stacks, &loaded->profile);
     }
     if (status == ML_OK && ml_frame_filter_is_any(&load->filter)) {

@@ -218,6 +218,8 @@ static int check(const struct ml_command *command, struct request *request, uint
     }
     request->load.processes = form->processes;
     request->load.takes_unrecorded = form->lists_all;
+    request->load.finds_types =
+        request->to == TO_JSON || request->to == TO_CHROME || request->to == TO_PPROF;
     request->load.groups = request->to == TO_JSON ? ML_GROUPS_OF_STACKS : ML_GROUPS_NONE;
     request->load.output_path = request->output;
     return ML_EXIT_OK;

@@ -48,7 +48,8 @@ struct work {
     const struct order *order;
     const struct ml_profile_process *process;
     size_t nodes_count; /* before any was added */
-    uint32_t *types;    /* of the process's ids, the place + 1; 0: not known yet */
+    size_t types_end;
+    uint32_t *types; /* of the process's ids, the place + 1; 0: not known yet */
     uint32_t *heaps;
     bool *is_of_one; /* of the process's ids: no other process has a heap of that name */
     uint32_t *moved; /* of each node, what it became below the node at hand */
@@ -65,6 +66,10 @@ struct work {
 
 static bool has_key(const struct order *order, enum key key) {
     return order->outside[0] == key || order->outside[1] == key || order->inside == key;
+}
+
+bool ml_grouping_tells_types(enum ml_grouping grouping) {
+    return has_key(&orders[grouping], KEY_TYPE);
 }
 
 /* Below `parent`, a place of that name. ML_STACKS_NONE: no memory. */
@@ -243,7 +248,7 @@ static bool is_shown(const struct work *work, const struct ml_stack *stack) {
 /* The names of the process's heaps, and whether it alone has each. */
 static bool process_begin(struct work *work, const struct ml_profile_process *process) {
     work->process = process;
-    memset(work->types, 0, IDS * sizeof *work->types);
+    memset(work->types, 0, work->types_end * sizeof *work->types);
     memset(work->heaps, 0, IDS * sizeof *work->heaps);
     memset(work->is_of_one, 0, IDS * sizeof *work->is_of_one);
     for (size_t i = 0; i < process->heaps_count; i++) {
@@ -307,10 +312,22 @@ static bool owners_count(struct work *work) {
     return true;
 }
 
+/* Above all types of all processes, those that were found among them. */
+static size_t types_end(const struct ml_profile *profile) {
+    size_t end = 0;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const size_t one = ml_profile_types_end(&profile->processes[i]);
+        end = one > end ? one : end;
+    }
+    return end;
+}
+
 static bool work_begin(struct work *work) {
     const size_t count = work->stacks->nodes_count;
 
-    work->types = calloc(IDS, sizeof *work->types);
+    work->types_end = types_end(work->stacks->profile);
+    work->types = calloc(work->types_end + 1, sizeof *work->types);
     work->heaps = calloc(IDS, sizeof *work->heaps);
     work->is_of_one = calloc(IDS, sizeof *work->is_of_one);
     work->moved = calloc(count + 1, sizeof *work->moved);

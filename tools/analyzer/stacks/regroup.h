@@ -7,6 +7,7 @@
 #ifndef MEMLOG_TOOLS_ANALYZER_STACKS_REGROUP_H
 #define MEMLOG_TOOLS_ANALYZER_STACKS_REGROUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ipc/wire/ml_status.h"
@@ -26,6 +27,9 @@ enum ml_grouping {
 
 /* "type", "heap,type", "backtrace,type" ...; NULL behind them. ML_GROUP_NONE has no word. */
 extern const char *const ml_grouping_words[];
+
+/* Whether types are told: stacks are to have theirs before (tools/analyzer/stacks/types.h). */
+bool ml_grouping_tells_types(enum ml_grouping grouping);
 
 /* Lists beside those of the stacks. An empty one is all zero. */
 struct ml_regrouped {

@@ -188,7 +188,7 @@ symbol_at(const struct ml_vtables *vtables, uint64_t address) {
             high = middle;
         }
     }
-    if (low == 0 || address >= vtables->symbols[low - 1].end ||
+    if (low == 0 || address % WORD_BYTES != 0 || address >= vtables->symbols[low - 1].end ||
         address - vtables->symbols[low - 1].start < HEADER_BYTES) {
         return NULL;
     }
