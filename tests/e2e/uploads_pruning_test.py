@@ -82,7 +82,7 @@ class Ratio(Case):
     def test_a_hundredth_of_a_whole_body_accounts_for_half(self):
         """What Chromium says of its pruning; here of a program with many thousand stacks."""
         many = ("import json, email, http.client, os, unittest, asyncio, argparse, ctypes, decimal, logging.config, sqlite3, xml.dom.minidom; "
-                "import concurrent.futures, multiprocessing, pydoc, tarfile, zipfile; keep = [str(i) * 9 for i in range(9999)]; os._exit(0)")
+                "import asyncio, concurrent.futures, email.message, http.server, multiprocessing, pydoc, tarfile, unittest, xml.dom.minidom, zipfile; keep = [str(i) * 9 for i in range(9999)]; os._exit(0)")
         run = self.memlog(sys.executable, "-c", many, env=self.environment(PYTHONMALLOC="malloc"))
         (dump,) = run.dumps()
         self.reported.add(dump)
