@@ -19,14 +19,14 @@ class Analyzer(unittest.TestCase):
         cls.dump = cls.folder / "0001.exit.pftrace"
         subprocess.run([OUT / "write_synthetic", cls.dump, "2", "60", "90"], check=True)
 
-    def analyze(self, *words, env=None, stdin=None):
+    def analyze(self, *words, env=None, stdin=None, cwd=None):
         return subprocess.run(
-            [OUT / "memlog-analyzer", *map(str, words)], cwd=self.folder, stdin=stdin or subprocess.DEVNULL,
+            [OUT / "memlog-analyzer", *map(str, words)], cwd=cwd or self.folder, stdin=stdin or subprocess.DEVNULL,
             capture_output=True, check=False, env={**os.environ, "COLUMNS": "100", "MEMLOG_SYMBOL_CACHE": "off", **(env or {})},
         )
 
-    def refuse(self, *words, code=2, saying):
-        done = self.analyze(*words)
+    def refuse(self, *words, code=2, saying, cwd=None):
+        done = self.analyze(*words, cwd=cwd)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout, b"")
         self.assertIn(saying, done.stderr.decode())
@@ -44,8 +44,10 @@ class Analyzer(unittest.TestCase):
         self.refuse("report", "--json=1", self.dump, saying="--json takes no value")
         self.refuse("report", "--limit=0", self.dump, saying="--limit")
         self.refuse("report", "--limit", saying="--limit needs a value")
-        self.refuse("report", saying="no dump was named")
-        self.refuse("report", self.dump, self.dump, saying="is one word too many: memlog report [OPTIONS] DUMP")
+        nothing = self.folder / "nothing"
+        nothing.mkdir(exist_ok=True)
+        self.refuse("report", saying="no dump was named", cwd=nothing)
+        self.refuse("report", self.dump, self.dump, saying="is one word too many: memlog report [OPTIONS] [DUMP]")
         self.refuse("convert", self.dump, saying="--to")
         self.refuse("convert", "--to=pprf", self.dump, saying="did you mean 'pprof'?")
         self.refuse("convert", "--to=collapsed", "--metric=peek", self.dump, saying="did you mean 'peak'?")
@@ -147,7 +149,9 @@ class Analyzer(unittest.TestCase):
         self.refuse("report", "missing", code=1, saying="missing: No such file")
         self.refuse("report", text, code=1, saying="no dump of memlog")
         self.refuse("report", empty, code=1, saying="empty")
-        self.refuse("report", self.folder, code=1, saying="Is a directory")
+        nothing = self.folder / "nothing"
+        nothing.mkdir(exist_ok=True)
+        self.refuse("report", nothing, code=1, saying="nothing: there is no dump in it")
 
     def test_a_cut_file_is_shown_and_said_to_be_cut(self):
         cut = self.folder / "cut.pftrace"

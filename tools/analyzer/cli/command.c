@@ -13,6 +13,7 @@
 #include "base/input_file.h"
 #include "base/printable.h"
 #include "base/size.h"
+#include "tools/analyzer/cli/newest.h"
 #include "tools/analyzer/helpers/cache_keeper.h"
 #include "tools/analyzer/helpers/fetcher.h"
 #include "tools/analyzer/helpers/helper.h"
@@ -78,6 +79,56 @@ const char *const ml_metric_words[] = {"live", "peak", "total", "resident", "was
 const char *const ml_moment_words[] = {"dump", "peak", NULL};
 const char *const ml_ended_words[] = {"yes", "no", NULL};
 
+/* What operands became instead; kept as long as the program runs. */
+enum { FOUND_MAX = 512 };
+static char *found[FOUND_MAX];
+static size_t found_count;
+
+/* `word` is a folder, or NULL: no dump was named. NULL after an error message. */
+static const char *newest_of(const struct ml_command *command, const char *word) {
+    char path[PATH_MAX];
+    if (word ? !ml_newest_in(word, path) : !ml_newest_here(path)) {
+        if (word) {
+            ml_command_say_of(command, word, "there is no dump in it, no *.pftrace file of memlog");
+        } else {
+            (void)ml_command_fail(command, ML_NO_DUMP_WAS_NAMED);
+        }
+        return NULL;
+    }
+    if (found_count == FOUND_MAX || !(found[found_count] = strdup(path))) {
+        ml_command_say(command, "no memory");
+        return NULL;
+    }
+    ml_command_say(command, "reading %s", path);
+    return found[found_count++];
+}
+
+const char *ml_command_newest(const struct ml_command *command) {
+    return newest_of(command, NULL);
+}
+
+/* Let folders be their newest dumps. False after an error message. */
+static bool find_dumps(const struct ml_command *command, void *request, int *out_exit_code) {
+    const struct ml_option_table *table = &command->table;
+    const char **words = (const char **)(void *)((char *)request + table->operands_offset);
+    const size_t first = command->dumps == ML_DUMPS_BEHIND_FIRST ? 1 : 0;
+    for (size_t i = first; i < table->operands_most; i++) {
+        const bool lacks = i == first && !words[i] && command->dumps != ML_DUMPS_ALL;
+        if (!lacks && !words[i]) {
+            break;
+        }
+        if (lacks || ml_newest_is_folder(words[i])) {
+            const char *path = newest_of(command, words[i]);
+            if (!path) {
+                *out_exit_code = lacks ? ML_EXIT_USAGE : ML_EXIT_FAILED;
+                return false;
+            }
+            words[i] = path;
+        }
+    }
+    return true;
+}
+
 bool ml_command_read(
     const struct ml_command *command,
     char *const *words,
@@ -90,7 +141,7 @@ bool ml_command_read(
     *out_exit_code = ML_EXIT_OK;
     switch (ml_option_table_read(&command->table, words, request, out_given, &error)) {
     case ML_OPTIONS_READ:
-        return true;
+        return command->dumps == ML_DUMPS_NONE || find_dumps(command, request, out_exit_code);
     case ML_OPTIONS_HELP:
         ml_option_table_help(&command->table, stdout);
         *out_exit_code = ml_command_finish(command);
@@ -170,9 +221,7 @@ static void say_unreadable(const struct ml_command *command, const char *path) {
     const int error = errno;
     const char *next = "";
 
-    if (error == EISDIR) {
-        next = "; name one of the *.pftrace files in it";
-    } else if (error == ENOENT) {
+    if (error == ENOENT) {
         next = "; dumps are the *.pftrace files in the output folder of memlog run";
     }
     ml_command_say_of(command, path, "%s%s", ml_input_trouble(error), next);

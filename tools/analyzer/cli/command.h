@@ -21,8 +21,17 @@ enum {
     ML_EXIT_LACKING = 3 /* the dump does not have the requested process or time */
 };
 
+/* Which of a command's operands are dumps: a folder stands for its newest one. */
+enum ml_command_dumps {
+    ML_DUMPS_NONE = 0,
+    ML_DUMPS_ALL,         /* each operand */
+    ML_DUMPS_OR_NEWEST,   /* each; without any it is the newest of the newest run here */
+    ML_DUMPS_BEHIND_FIRST /* each but the first; without any of them likewise */
+};
+
 struct ml_command {
     struct ml_option_table table;
+    enum ml_command_dumps dumps;
     int (*run)(const struct ml_command *command, char *const *words); /* behind its name */
 };
 
@@ -111,18 +120,18 @@ extern const struct ml_command ml_command_upload;
         .help = "of each stack the frames that do not match"                                       \
     }
 
-/* The operands: dumps, `count` of them. */
+/* The operands: dumps, `count` of them. A command with ML_DUMPS_OR_NEWEST takes none, too. */
 #define ML_NO_DUMP_WAS_NAMED                                                                       \
-    "no dump was named; dumps are the *.pftrace files in the output folder of memlog run"
+    "no dump was named, and none is here; dumps are the *.pftrace files in the output folder of "  \
+    "memlog run"
 #define ML_OPERANDS_DUMPS(type, member, count)                                                     \
     .operands = ML_OPERANDS_FILES, .operands_offset = offsetof(type, member),                      \
-    .operands_least = (count), .operands_most = (count),                                           \
-    .operands_missing = (count) > 1 ? "two dumps are compared: FROM and TO" : ML_NO_DUMP_WAS_NAMED
+    .operands_least = (count), .operands_most = (count), .operands_missing = ML_NO_DUMP_WAS_NAMED
 
-/* Likewise, one to `count`, behind which NULL has room. */
-#define ML_OPERANDS_MANY_DUMPS(type, member, count)                                                \
-    .operands = ML_OPERANDS_FILES, .operands_offset = offsetof(type, member), .operands_least = 1, \
-    .operands_most = (count), .operands_missing = ML_NO_DUMP_WAS_NAMED
+/* Likewise, none (ML_DUMPS_OR_NEWEST) to `count`. */
+#define ML_OPERANDS_NEWEST(type, member, count)                                                    \
+    .operands = ML_OPERANDS_FILES, .operands_offset = offsetof(type, member),                      \
+    .operands_most = (count)
 
 extern const char *const ml_metric_words[]; /* in the enum's order */
 extern const char *const ml_moment_words[]; /* likewise, up to ML_MOMENT_PEAK */
@@ -137,6 +146,10 @@ bool ml_command_read(
     uint64_t *out_given,
     int *out_exit_code
 );
+
+/* The newest dump of the newest run here, which is said on stderr. NULL: there is none, and an
+ * error message. */
+const char *ml_command_newest(const struct ml_command *command);
 
 /* Width and colour that suit stdout. */
 struct ml_report_style ml_command_style(void);

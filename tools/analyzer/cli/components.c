@@ -132,10 +132,10 @@ static int run(const struct ml_command *command, char *const *words) {
         return exit_code;
     }
     if (!request.files[0] && !request.is_shown) {
-        return ml_command_fail(
-            command,
-            "no dump was named; dumps are the *.pftrace files in the output folder of memlog run"
-        );
+        request.files[0] = ml_command_newest(command);
+        if (!request.files[0]) {
+            return ML_EXIT_USAGE;
+        }
     }
     if (request.form == FORM_HTML && !request.output && isatty(STDOUT_FILENO)) {
         return ml_command_fail(command, "a page is not for a terminal: say -o FILE.html");
@@ -166,7 +166,7 @@ const struct ml_command ml_command_components = {
         {.program = "memlog",
          .name = "components",
          .summary = "what all of a process's memory is made of",
-         .usage = "[OPTIONS] DUMP...",
+         .usage = "[OPTIONS] [DUMP...]",
          .about = "Sorts all memory of the processes, not the heap alone, into components that add "
                   "up to the kernel's figure. What is left is printed as the remainder. Of several "
                   "dumps there is a column each.",
@@ -177,5 +177,6 @@ const struct ml_command ml_command_components = {
          .notes = "Figures are those of /proc/PID/smaps: pss is resident memory in which each page "
                   "is shared out among the processes that have it, so that it adds up over a tree.",
          .example = "memlog components --policy=l1 memlog.sqlite3.1234/0001.exit.pftrace"},
+    .dumps = ML_DUMPS_ALL,
     .run = run,
 };

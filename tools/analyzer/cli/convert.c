@@ -284,10 +284,10 @@ const struct ml_command ml_command_convert = {
         {.program = "memlog",
          .name = "convert",
          .summary = "turn a dump into another format",
-         .usage = "--to=FORMAT [OPTIONS] DUMP...",
+         .usage = "--to=FORMAT [OPTIONS] [DUMP...]",
          .about = "Turns a dump into what other tools read.",
          ML_OPTIONS(options),
-         ML_OPERANDS_MANY_DUMPS(struct request, files, DUMPS_MAX),
+         ML_OPERANDS_NEWEST(struct request, files, DUMPS_MAX),
          .notes =
              "Formats:\n"
              "  pprof      gzipped profile.proto, for go tool pprof, speedscope, Pyroscope ...\n"
@@ -303,5 +303,6 @@ const struct ml_command ml_command_convert = {
          .example = "memlog convert --to=pprof -o heap.pb.gz "
                     "memlog.sqlite3.1234/0001.exit.pftrace\n"
                     "pprof -http=: heap.pb.gz"},
+    .dumps = ML_DUMPS_OR_NEWEST,
     .run = run,
 };

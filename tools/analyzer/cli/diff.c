@@ -184,5 +184,6 @@ const struct ml_command ml_command_diff = {
          .notes = "Figures of processes and of all together are those of the whole dumps, "
                   "whatever is asked for. Expressions are POSIX extended ones, as of grep -E.",
          .example = "memlog diff --html -o grown.html 0001.manual.pftrace 0002.exit.pftrace"},
+    .dumps = ML_DUMPS_ALL,
     .run = run,
 };

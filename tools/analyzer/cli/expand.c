@@ -132,17 +132,18 @@ const struct ml_command ml_command_expand = {
         {.program = "memlog",
          .name = "expand",
          .summary = "whose stacks hold a component",
-         .usage = "[OPTIONS] COMPONENT DUMP",
+         .usage = "[OPTIONS] COMPONENT [DUMP]",
          .about = "Shows the stacks that hold a component of 'memlog components', as a tree from "
                   "the innermost function outwards. Memory without a stack is told by its mapping.",
          ML_OPTIONS(expand_options),
          .operands = ML_OPERANDS_FILES,
          .operands_offset = offsetof(struct request, words),
-         .operands_least = 2,
+         .operands_least = 1,
          .operands_most = 2,
-         .operands_missing = "a component and a dump are wanted; memlog components lists both",
+         .operands_missing = "which component? memlog components lists them",
          .example =
              "memlog expand --policy=l1 'python arenas' memlog.python3.99/0001.exit.pftrace"},
+    .dumps = ML_DUMPS_BEHIND_FIRST,
     .run = run,
 };
 
@@ -151,11 +152,12 @@ const struct ml_command ml_command_list = {
         {.program = "memlog",
          .name = "list",
          .summary = "all of a process's memory, row by row",
-         .usage = "[OPTIONS] DUMP",
+         .usage = "[OPTIONS] [DUMP]",
          .about = "Lists all memory of the processes, one row for each owner, stack and kind of "
                   "mapping, with the component that the policy sorts it into.",
          ML_OPTIONS(list_options),
-         ML_OPERANDS_DUMPS(struct request, words, 1),
+         ML_OPERANDS_NEWEST(struct request, words, 1),
          .example = "memlog list --policy=l2 memlog.sqlite3.1234/0001.exit.pftrace"},
+    .dumps = ML_DUMPS_OR_NEWEST,
     .run = run,
 };

@@ -59,14 +59,15 @@ const struct ml_command ml_command_flamegraph = {
         {.program = "memlog",
          .name = "flamegraph",
          .summary = "one HTML page with a flame graph",
-         .usage = "[OPTIONS] DUMP",
+         .usage = "[OPTIONS] [DUMP]",
          .about = "Draws a dump as a flame graph: one HTML page that opens anywhere and asks "
                   "nobody for anything. In it: every process or all, live, peak and total, bytes "
                   "and blocks, search, zoom, inverted stacks. The address bar holds what is shown.",
          ML_OPTIONS(options),
-         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         ML_OPERANDS_NEWEST(struct request, load.path, 1),
          .notes = "Shares in it are of what is drawn. Expressions are POSIX extended ones, as of "
                   "grep -E.",
          .example = "memlog flamegraph -o heap.html memlog.sqlite3.1234/0001.exit.pftrace"},
+    .dumps = ML_DUMPS_OR_NEWEST,
     .run = run,
 };

@@ -199,11 +199,11 @@ const struct ml_command ml_command_report = {
         {.program = "memlog",
          .name = "report",
          .summary = "who holds which memory, as text or JSON",
-         .usage = "[OPTIONS] DUMP",
+         .usage = "[OPTIONS] [DUMP]",
          .about = "Tells who allocated what: the whole process tree, each process, and the stacks "
                   "that hold most.",
          ML_OPTIONS(options),
-         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         ML_OPERANDS_NEWEST(struct request, load.path, 1),
          .notes = "  live       allocated and not freed at the dump, by processes that run\n"
                   "  left       what processes held when they ended, or their recording did\n"
                   "  peak       what was live at the moment when the tree held most, not the sum\n"
@@ -213,5 +213,6 @@ const struct ml_command ml_command_report = {
                   "Shares are always of the whole dump. Expressions are POSIX extended ones, as of "
                   "grep -E.",
          .example = "memlog report --by=function memlog.sqlite3.1234/0001.exit.pftrace"},
+    .dumps = ML_DUMPS_OR_NEWEST,
     .run = run,
 };

@@ -238,5 +238,6 @@ const struct ml_command ml_command_symbolize = {
              "them, in $XDG_CACHE_HOME/memlog or ~/.cache/memlog; MEMLOG_SYMBOL_CACHE=DIR is "
              "another folder, off none.",
          .example = "memlog symbolize memlog.sqlite3.1234/0001.exit.pftrace"},
+    .dumps = ML_DUMPS_ALL,
     .run = run,
 };

@@ -126,7 +126,7 @@ const struct ml_command ml_command_timeline = {
         {.program = "memlog",
          .name = "timeline",
          .summary = "what was live when, and what grew",
-         .usage = "[OPTIONS] DUMP",
+         .usage = "[OPTIONS] [DUMP]",
          .about =
              "What was live when, of every process and of all together, and what grew: the stacks "
              "that hold most are followed while the program runs, so the answer needs no second "
@@ -134,7 +134,7 @@ const struct ml_command ml_command_timeline = {
              "ever more coarsely: a 128th of its age or better (stacks a 32nd). A time counts as "
              "the nearest that is known.",
          ML_OPTIONS(options),
-         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         ML_OPERANDS_NEWEST(struct request, load.path, 1),
          .notes = "A TIME is 10:02, 10:02:30 or 2026-11-21T10:02:30Z (all UTC), +5m (since the "
                   "start) or -5m (before the end).\n"
                   "\n"
@@ -142,5 +142,6 @@ const struct ml_command ml_command_timeline = {
                   "and blocks allocated until then] (a stack's without the last two), from the end "
                   "of the one before it.",
          .example = "memlog timeline --from=-5m memlog.sqlite3.1234/0001.exit.pftrace"},
+    .dumps = ML_DUMPS_OR_NEWEST,
     .run = run,
 };

@@ -217,11 +217,12 @@ const struct ml_command ml_command_upload = {
         {.program = "memlog",
          .name = "upload",
          .summary = "what an upload would send",
-         .usage = "--dry-run [OPTIONS] DUMP",
+         .usage = "--dry-run [OPTIONS] [DUMP]",
          .about = "Shows byte for byte what an upload of the dump would send, on stdout or in "
                   "FILE, and on stderr what was cut for it. Nothing is sent.",
          ML_OPTIONS(options),
-         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         ML_OPERANDS_NEWEST(struct request, load.path, 1),
          .example = "memlog upload --dry-run memlog.sqlite3.1234/0001.threshold.pftrace | less"},
+    .dumps = ML_DUMPS_OR_NEWEST,
     .run = run,
 };
