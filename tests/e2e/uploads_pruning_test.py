@@ -96,7 +96,7 @@ class Ratio(Case):
             self.assertLessEqual(size, max(whole // ratio, 4096), ratio)
             self.assertEqual(uploads.live_of(self.trace())[0], live)
             if ratio == 100:
-                self.assertGreater(whole // ratio, 4096)
+                self.assertGreater(whole, 300000)  # many thousand stacks
                 self.assertGreater(float(re.search(r"with ([\d.]+) % of the live bytes", said)[1]), 50)
         self.assertIn("of 5000 allowed", self.body(dump, 5000, "--upload-prune=10").stderr)
 
