@@ -62,7 +62,7 @@ class Newest(harness.Case):
             out, err = self.say(*words, code=2)
             self.assertEqual(out, b"")
             self.assertIn("no dump was named, and none is here", err)
-        self.assertIn("empty: there is no dump in it", self.say("report", "empty", code=1)[1])
+        self.assertIn("empty: there is no dump in this directory", self.say("report", "empty", code=1)[1])
         self.assertIn("which component?", self.say("expand", code=2)[1])
         self.assertIn("two dumps", self.say("diff", code=2)[1])
 
@@ -71,7 +71,7 @@ class Newest(harness.Case):
         folder.mkdir()
         for name in ("trace.pftrace", "1x.pftrace", "0002.pftrace.new", "-1.exit.pftrace"):
             (folder / name).write_bytes(b"no dump")
-        self.assertIn("there is no dump in it", self.say("report", "others", code=1)[1])
+        self.assertIn("there is no dump in this directory", self.say("report", "others", code=1)[1])
         pathlib.Path(folder / "0001.exit.pftrace").write_bytes(b"no dump")
         self.assertIn("reading others/0001.exit.pftrace", self.say("report", "others", code=1)[1])
 

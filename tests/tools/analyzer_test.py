@@ -151,7 +151,7 @@ class Analyzer(unittest.TestCase):
         self.refuse("report", empty, code=1, saying="empty")
         nothing = self.folder / "nothing"
         nothing.mkdir(exist_ok=True)
-        self.refuse("report", nothing, code=1, saying="nothing: there is no dump in it")
+        self.refuse("report", nothing, code=1, saying="nothing: there is no dump in this directory")
 
     def test_a_cut_file_is_shown_and_said_to_be_cut(self):
         cut = self.folder / "cut.pftrace"

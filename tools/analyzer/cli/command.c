@@ -89,7 +89,9 @@ static const char *newest_of(const struct ml_command *command, const char *word)
     char path[PATH_MAX];
     if (word ? !ml_newest_in(word, path) : !ml_newest_here(path)) {
         if (word) {
-            ml_command_say_of(command, word, "there is no dump in it, no *.pftrace file of memlog");
+            ml_command_say_of(
+                command, word, "there is no dump in this directory, no *.pftrace file of memlog"
+            );
         } else {
             (void)ml_command_fail(command, ML_NO_DUMP_WAS_NAMED);
         }
