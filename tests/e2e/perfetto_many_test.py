@@ -137,7 +137,13 @@ class PerfettoMany(harness.Case):
             answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
             self.assertIn(answer.returncode, (0, 1), (place, answer.stderr))
             if answer.returncode == 0:
-                trace = imported.Imported((self.folder / "many.pftrace").read_bytes())
+                try:
+                    trace = imported.Imported((self.folder / "many.pftrace").read_bytes())
+                except AssertionError as error:  # packets are copied as they are: protoc may refuse one that is damaged inside
+                    self.assertIn("Failed to parse", str(error))
+                    self.assertNotEqual(turn % 3, 0, place)
+                    self.memlog_words("report", "many.pftrace")
+                    continue
                 pid = self.trace_pid(trace, entries, first)
                 self.assertEqual(trace.live(pid, trace.clocks[0]), first["live_bytes"])
                 self.assertEqual(trace.stats["heapprofd_malformed_packet"], 0)
