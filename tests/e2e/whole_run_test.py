@@ -66,7 +66,7 @@ class WholeRun(harness.Case):
         self.assertTrue(any("main" not in {frame["function"] for frame in stack["frames"]} for stack in innermost), innermost)
 
     def test_the_text_says_how_much_of_a_process_is_the_heap(self):
-        run = self.memlog(PYTHON, "-c", "kept = bytearray(b'x' * 5000000); import time; time.sleep(0.3)")
+        run = self.memlog(PYTHON, "-c", "kept = bytearray(b'x' * 5000000); import time; time.sleep(1.5)")
         self.assertRegex(self.text_report(run), r"private memory \d.* at its largest reading: heap \d.* live")
         self.assertGreater(self.exit_report(run)["processes"][0]["footprint_bytes"], 5000000)
 
