@@ -73,8 +73,10 @@ static bool find_in(uintptr_t base, const ElfW(Dyn) * dynamic, struct ml_python 
 }
 
 bool ml_python_find(struct ml_python *out_python) {
-    for (const struct link_map *map = ml_loaded_first(); map != NULL; map = map->l_next) {
-        if (map->l_ld != NULL && find_in(map->l_addr, map->l_ld, out_python)) {
+    const struct link_map *program = ml_loaded_first();
+    for (const struct link_map *map = program; map != NULL; map = map->l_next) {
+        const bool stays = map == program || ml_symbol_is_linked(map->l_name);
+        if (stays && map->l_ld != NULL && find_in(map->l_addr, map->l_ld, out_python)) {
             return true;
         }
     }

@@ -318,6 +318,23 @@ uintptr_t ml_symbol_function_in(uintptr_t base, const ElfW(Dyn) * dynamic, const
                : 0;
 }
 
+bool ml_symbol_is_linked(const char *path) {
+    const struct link_map *program = ml_loaded_first();
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    const char *file = slash != NULL ? slash + 1 : path;
+    if (program == NULL || program->l_ld == NULL || file == NULL) {
+        return false;
+    }
+    const struct tables tables = tables_of(program->l_addr, program->l_ld);
+    for (const ElfW(Dyn) *entry = program->l_ld; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_NEEDED && tables.strings != NULL &&
+            strcmp(tables.strings + entry->d_un.d_val, file) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uintptr_t ml_symbol_data_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name) {
     struct tables tables = tables_of(base, dynamic);
     tables.wants_data = true;

@@ -68,6 +68,10 @@ uintptr_t ml_symbol_function_in(uintptr_t base, const ElfW(Dyn) * dynamic, const
 /* The same of a variable. One that the executable has a copy of is told as the library has it. */
 uintptr_t ml_symbol_data_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name);
 
+/* Whether the executable itself is linked with a library of that path's file name: then it stays
+ * until the program ends, as nothing that dlopen has loaded does. Context: any. */
+bool ml_symbol_is_linked(const char *path);
+
 /* The definition in the object with that dynamic section, which lies `base` off where it was linked
  * for: as dlsym takes it, the default version alone. NULL: none. For tests beside the above. */
 void *ml_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name);

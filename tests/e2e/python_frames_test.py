@@ -63,6 +63,21 @@ int main(int count, char **words) {
 }
 """
 
+# The interpreter comes and goes while the program runs.
+LETS_GO = r"""
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    void *library = dlopen(words[1], RTLD_NOW);
+    if (count != 3 || library == NULL) { return 1; }
+    while (access(words[2], F_OK) != 0) { usleep(10000); }
+    dlclose(library);
+    for (int i = 0; i < 1000; i++) { *(volatile char *)malloc(4000016) = 1; }
+    return dlopen(words[1], RTLD_NOW | RTLD_NOLOAD) != NULL; /* it has gone */
+}
+"""
+
 
 def scripts(stack):
     return [(frame["function"], frame["file"], frame["line"]) for frame in stack["frames"]
@@ -169,6 +184,20 @@ class PythonFrames(attached.Case):
         by_size = {stack["total_bytes"]: (stack["total_blocks"], scripts(stack)) for stack in process["stacks"]}
         self.assertEqual(by_size[2 * 2000017], (2, [("inner", "<string>", 2), ("outer", "<string>", 1), ("<module>", "<string>", 3)]))
         self.assertEqual(by_size[2 * 3000017], (2, []))
+
+    def test_an_interpreter_that_goes_is_never_asked(self):
+        program = self.folder / "lets_go"
+        program.with_suffix(".c").write_text(LETS_GO)
+        library = next(iter(pathlib.Path("/usr/lib").glob("*/libpython3.11.so.1*")), None)
+        if library is None:
+            self.skipTest("needs libpython3.11")
+        subprocess.run(["gcc", "-o", program, program.with_suffix(".c")], check=True)
+        with subprocess.Popen([program, library, self.folder / "go"], env=self.environment()) as process:
+            session = self.begin("--frames=python", process.pid)
+            (self.folder / "go").touch()
+            self.assertEqual(process.wait(harness.TIMEOUT), 0)
+        (entry,) = self.finish(session)["processes"]
+        self.assertGreaterEqual(entry["total_blocks"], 1000)
 
     def test_without_the_option_and_with_scopes_alone_there_are_none(self):
         for options in ((), ("--frames=native",), ("--frames=python", "--memlog-stack-mode=pseudo")):
