@@ -306,7 +306,7 @@ class Coverage(harness.Case):
     def test_processes_of_one_program_are_told_together_at_the_end(self):
         """Their own figures are different ones, the reason is the same."""
         holds = self.build(HOLDS, name="holds")
-        script = 'sleep 1 | "$0" 1 40 0 & sleep 1 | "$0" 2 30 0 & wait'
+        script = 'sleep 4 | "$0" 1 40 0 & sleep 4 | "$0" 2 30 0 & wait'
         run = self.memlog("/bin/sh", "-c", script, holds, options=("--no-page",), env=self.environment(COLUMNS="80"))
         end = " ".join(run.err.split())
         self.assertRegex(end, r"NOT COVERED holds: 2 processes, up to (6[5-9]|7\d)\.\d MiB private: the heap explains little of it: the rest is memory that the program maps itself")

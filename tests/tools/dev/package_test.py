@@ -12,6 +12,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 TIMEOUT = 600
+# Of the runner's own words memlog would speak on the program's standard error, as of any key that it does not know.
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
 # What a package may leave: dpkg's own records and caches.
 RECORDS = ("var/lib/dpkg/", "var/lib/apt/", "var/cache/", "var/log/", "etc/ld.so.cache", "dev/", "proc/", "sys/", "tmp/")
 # Its mounts are its own, and go with it.
@@ -20,7 +22,7 @@ PROGRAM = "x=$(head -c 3000000 /dev/zero | tr '\\0' x); echo ${#x}"
 
 
 def said(*words, **how):
-    answer = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT, check=False, **how)
+    answer = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT, check=False, **{"env": ENVIRONMENT, **how})
     if answer.returncode != 0:
         raise AssertionError(f"{words}: {answer.returncode}\n{answer.stdout[-4000:]}")
     return answer.stdout
