@@ -106,6 +106,40 @@ void ml_function_name_fit(const char *name, size_t columns, char *out_name, size
     drop_middle(shorter, columns, out_name, out_bytes);
 }
 
+void ml_function_name_bare(const char *name, char *out_name, size_t out_bytes) {
+    char shorter[1024];
+
+    drop_between(name, '<', '>', shorter, sizeof shorter);
+    snprintf(out_name, out_bytes, "%s", behind_return_type(shorter));
+}
+
+/* Leave out what stands between two marks, and the marks, too, unless they are kept. */
+static void drop_marked(char *name, const char *first, char last, bool is_kept) {
+    for (char *mark = strstr(name, first); mark; mark = strstr(mark + 1, first)) {
+        char *from = mark + (is_kept ? strlen(first) : 0);
+        const char *end = strchr(from, last);
+        if (!end) {
+            return;
+        }
+        end += is_kept ? 0 : 1;
+        memmove(from, end, strlen(end) + 1);
+        if (!*mark) {
+            return;
+        }
+    }
+}
+
+/* Leave out the operator of a lambda, which has no other one. */
+static void drop_lambda_operator(char *name) {
+    static const char operator_of_lambda[] = "}::operator()";
+    const size_t count = sizeof operator_of_lambda - 1;
+    const size_t all = strlen(name);
+
+    if (all > count && strcmp(name + all - count, operator_of_lambda) == 0) {
+        name[all - count + 1] = '\0';
+    }
+}
+
 void ml_function_name_brief(const char *name, char *out_name, size_t out_bytes) {
     char bare[1024];
     char shorter[1024];
@@ -114,6 +148,8 @@ void ml_function_name_brief(const char *name, char *out_name, size_t out_bytes) 
 
     drop_between(name, '<', '>', shorter, sizeof shorter);
     drop_between(behind_return_type(shorter), '(', ')', bare, sizeof bare);
+    drop_marked(bare, "[abi:", ']', false);  /* marks of the compiler's, not the program's */
+    drop_marked(bare, "{lambda", '}', true); /* "{lambda(...)#1}" */
     for (char *at = bare; *at; at++) {
         size_t word = word_bytes(at);
         if (word > 0) {
@@ -121,6 +157,13 @@ void ml_function_name_brief(const char *name, char *out_name, size_t out_bytes) 
         } else if (*at == '(') {
             *at = '\0'; /* parameters, and what follows them */
             break;
+        }
+    }
+    drop_lambda_operator(bare);
+    for (char *at = bare; *at; at++) {
+        size_t word = word_bytes(at);
+        if (word > 0) {
+            at += word - 1;
         } else if (at[0] == ':' && at[1] == ':') {
             last_but_one = last;
             last = ++at + 1;

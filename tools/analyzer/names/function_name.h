@@ -11,6 +11,9 @@
  * out_name, `out_bytes` long, is always NUL-terminated. */
 void ml_function_name_fit(const char *name, size_t columns, char *out_name, size_t out_bytes);
 
+/* The name without return type, with "<...>" for template arguments. */
+void ml_function_name_bare(const char *name, char *out_name, size_t out_bytes);
+
 /* The function and what it stands in: "Box::put" of "void shop::Box<int>::put(int) const". */
 void ml_function_name_brief(const char *name, char *out_name, size_t out_bytes);
 

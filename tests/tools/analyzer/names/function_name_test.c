@@ -1,6 +1,7 @@
 #include "base/printable.h"
 #include "tests/suite.h"
 #include "tools/analyzer/names/function_name.h"
+#include "tools/analyzer/names/plumbing.h"
 
 #include <stdlib.h>
 
@@ -65,7 +66,37 @@ START_TEST(a_brief_name_is_the_function_and_what_it_stands_in) {
     is_brief("shop::(anonymous namespace)::hidden(int)", "(anonymous namespace)::hidden");
     is_brief("operator new(unsigned long)", "operator new");
     is_brief("core::fmt::write", "fmt::write");
+    is_brief("SessionCache::get[abi:cxx11](int)", "SessionCache::get");
+    is_brief("main::{lambda()#1}::operator()() const", "main::{lambda}");
+    is_brief("f[abi:a]g[abi:b]", "fg");
+    is_brief("f[abi:", "f[abi:");
+    is_brief("shop::Box::operator()(int) const", "Box::operator()");
     is_brief("", "");
+}
+END_TEST
+
+START_TEST(plumbing_is_what_asks_for_nothing_itself) {
+    static const char *const plumbing[] = {
+        "operator new(unsigned long)",
+        "std::vector<int, std::allocator<int> >::push_back(int&&)",
+        "int& std::__invoke_impl<int&, main()::<lambda()> >(std::__invoke_other, <lambda()>&&)",
+        "start_thread",
+        "core::ops::function::FnOnce::call_once",
+        "g_malloc0"};
+    static const char *const askers[] = {
+        "main",
+        "stdlib_loader",
+        "shop::standard::fill(std::vector<int>&)",
+        "std_thing::make",
+        "void shop::Box<std::string>::put(std::string)",
+        ""};
+
+    for (size_t i = 0; i < sizeof plumbing / sizeof plumbing[0]; i++) {
+        ck_assert_msg(ml_is_plumbing(plumbing[i]), "%s", plumbing[i]);
+    }
+    for (size_t i = 0; i < sizeof askers / sizeof askers[0]; i++) {
+        ck_assert_msg(!ml_is_plumbing(askers[i]), "%s", askers[i]);
+    }
 }
 END_TEST
 
@@ -77,6 +108,7 @@ int main(void) {
     tcase_add_test(tests, then_parameters);
     tcase_add_test(tests, then_the_middle);
     tcase_add_test(tests, a_brief_name_is_the_function_and_what_it_stands_in);
+    tcase_add_test(tests, plumbing_is_what_asks_for_nothing_itself);
     tcase_add_test(tests, operators_keep_their_signs);
     return run_suite("tools/function_name", tests);
 }
