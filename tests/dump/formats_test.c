@@ -18,6 +18,7 @@
 #include "tools/analyzer/model/trace_reader.h"
 #include "tools/analyzer/report/diff.h"
 #include "tools/analyzer/report/report.h"
+#include "tools/analyzer/screen/screen.h"
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"
 #include "tools/analyzer/symbols/symbolizer.h"
@@ -416,10 +417,12 @@ START_TEST(the_text_report_fits_its_width_and_passes_no_controls) {
     bool saw_function = false;
 
     profile.processes[0].name.bytes = "evil\033[2J\nname";
-    for (unsigned width = 80; width <= 120; width += 20) {
+    for (unsigned width = 60; width <= 200; width += 20) {
         const struct ml_report_style style = {.width = width};
-        ml_report_text(&report, &style, file);
-        ml_report_summary(&report, &style, file);
+        if (width >= 80) {
+            ml_report_text(&report, &style, file);
+        }
+        ml_screen(&report, &style, width % 40 == 0, file);
         rewind(file);
         while (fgets(line, sizeof line, file)) {
             size_t columns = 0;

@@ -155,7 +155,7 @@ bool ml_command_read(
 }
 
 /* Width of lines when stdout is no terminal, and the maximum: longer lines are hard to read. */
-enum { WIDTH_DEFAULT = 100, WIDTH_MIN = 60, WIDTH_MAX = 120 };
+enum { WIDTH_DEFAULT = 100, WIDTH_MIN = 60, WIDTH_MAX = 200 };
 
 static bool is_set(const char *name) {
     const char *value = getenv(name);

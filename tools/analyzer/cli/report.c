@@ -3,9 +3,10 @@
 
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/report/report.h"
+#include "tools/analyzer/screen/screen.h"
 #include "tools/analyzer/symbols/elf_allocators.h"
 
-enum form { FORM_TEXT, FORM_JSON, FORM_CSV, FORM_SUMMARY };
+enum form { FORM_SCREEN, FORM_FULL, FORM_JSON, FORM_CSV, FORM_SUMMARY };
 
 struct request {
     enum form form;
@@ -50,16 +51,19 @@ static const struct ml_option options[] = {
     ML_ROW_HEAP(struct request, load.heap),
     ML_ROW_DUMP(struct request, load.dump),
     ML_ROW_ENDED(struct request, load.ended),
+    {.name = "--full",
+     ML_CHOICE_TO(struct request, form, FORM_FULL),
+     .group = "Form",
+     .help = "all that people read: every process, stacks frame by frame, what is missing and why"},
     {.name = "--json",
      ML_CHOICE_TO(struct request, form, FORM_JSON),
-     .group = "Form",
      .help = "everything, for programs: one object, exact numbers; with --by the rows"},
     {.name = "--csv",
      ML_CHOICE_TO(struct request, form, FORM_CSV),
      .help = "the list alone, for spreadsheets: rows or stacks"},
     {.name = "--summary",
      ML_CHOICE_TO(struct request, form, FORM_SUMMARY),
-     .help = "a dozen lines, as at the end of a run"},
+     .help = "the first screen, as at the end of a run"},
 };
 
 /* The subject of the lists, by the options. ML_EXIT_OK, or ML_EXIT_USAGE after an error message.
@@ -132,8 +136,14 @@ static void say(enum form form, const struct ml_report *report) {
         ml_report_csv(report, stdout);
         break;
     case FORM_SUMMARY:
-        ml_report_summary(report, &style, stdout);
+        ml_screen(report, &style, true, stdout);
         break;
+    case FORM_SCREEN:
+        if (report->list == ML_LIST_USUAL) {
+            ml_screen(report, &style, false, stdout);
+            break;
+        }
+        /* fall through */
     default:
         ml_report_text(report, &style, stdout);
     }

@@ -19,7 +19,7 @@ struct ml_report_page {
     const struct ml_report *report;
     const struct ml_report_style *style;
     FILE *out;
-    bool is_summary; /* a few lines at the end of a run */
+    bool is_summary; /* the first screen: a few lines */
 };
 
 /* Print to the page. These marks of a format become terminal sequences, or nothing without colour.
@@ -63,6 +63,9 @@ void ml_report_uncovered(const struct ml_report_page *page);
 void ml_report_waits(const struct ml_report_page *page);
 void ml_report_sampling(const struct ml_report_page *page);
 
+/* Whether the interval of some process changed while it was recorded. */
+bool ml_report_sampling_changed(const struct ml_profile *profile);
+
 /* The text beside a list's title: "5 of 12", and whether stacks were left out. */
 enum { ML_REPORT_REST_BYTES = 96 };
 const char *ml_report_rest(
@@ -75,12 +78,20 @@ const char *ml_report_live_title(const struct ml_profile *profile);
 /* "" for one, else "s". */
 const char *ml_report_plural(uint64_t count);
 
-/* The private memory of the tree and of its largest processes, and what it is made of. Prints
- * nothing when none was read. */
+/* The private memory of the tree and of its largest processes, and what it is made of. A summary
+ * has the tree's alone. Prints nothing when none was read. */
 void ml_report_whole(const struct ml_report_page *page);
 
-/* How much is live, was live at the peak and was allocated; and what was lost. */
-void ml_report_answer(const struct ml_report_page *page);
+/* The first line: the program, and that text beside it. */
+void ml_report_title(const struct ml_report_page *page, const char *text);
+
+/* Why the dump was taken, which stack is guilty, and which components grew. Prints nothing of a
+ * dump that nothing triggered. */
+void ml_report_trigger(const struct ml_report_page *page);
+
+/* What was lost or not seen, how long programs waited, and what the service and its sandbox lack. A
+ * summary has nothing of a dump that is complete. */
+void ml_report_warnings(const struct ml_report_page *page);
 
 /* "running", "exit 0", "signal 9". */
 void ml_report_state(const struct ml_profile_process *process, char *out_state, size_t out_bytes);
@@ -112,8 +123,24 @@ struct ml_report_line {
 const char *
 ml_report_line_name(const struct ml_report_line *line, char buffer[ML_REPORT_NAME_BYTES]);
 
-/* "inner < outer < ...": the callers that have names. Allocator frames are left out unless there
- * are no other frames. In so many columns, or in those beside a summary's figures. */
+/* The frames of a stack that tell a reader most, innermost first; at least one. */
+enum { ML_TOLD_MAX = 8, ML_TOLD_NAME_BYTES = 128 };
+struct ml_told_frame {
+    char name[ML_TOLD_NAME_BYTES]; /* brief; "(no names in libm.so.6)" */
+    char file[ML_TOLD_NAME_BYTES]; /* "": not known */
+    uint32_t line;
+    bool is_script;
+};
+struct ml_told {
+    struct ml_told_frame frames[ML_TOLD_MAX];
+    size_t count;
+    size_t
+        asker; /* the frame that needs the memory: the innermost one, or the innermost script's */
+};
+void ml_report_tell(const struct ml_report_page *page, uint32_t node, struct ml_told *out);
+
+/* "inner < outer < ...", of the frames that ml_report_tell() chooses. In so many columns, or in
+ * those beside a list's figures. */
 enum { ML_REPORT_CALLERS_BYTES = 256 };
 void ml_report_callers_in(
     const struct ml_report_page *page,

@@ -5,6 +5,11 @@
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 
+enum {
+    BEHIND_TITLE_COLUMN = 15,
+    NOTABLE_PART = 100 /* of the run, that is told among few lines */
+};
+
 /* Why events were dropped, and what helps, in the order in which they are printed. */
 struct reason {
     uint64_t count;
@@ -132,8 +137,10 @@ static struct ml_units span_of(uint64_t span_ns) {
 void ml_report_waits(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     const struct ml_profile_process *longest = NULL;
+    const uint64_t span_ns = profile->now.monotonic_ns - profile->run_start.monotonic_ns;
     uint64_t waits = 0;
     uint64_t waited_ns = 0;
+    char text[ML_REPORT_NAME_BYTES];
 
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
@@ -143,19 +150,22 @@ void ml_report_waits(const struct ml_report_page *page) {
             longest = process;
         }
     }
-    if (waits == 0) {
+    if (waits == 0 || (page->is_summary && waited_ns < span_ns / NOTABLE_PART)) {
         return;
     }
-    fprintf(
-        page->out,
-        "  waited       %s time%s for memlog, %s in all, at most %s (process %" PRIu32 ")\n",
+    snprintf(
+        text,
+        sizeof text,
+        "%s time%s for memlog, %s in all, at most %s (process %" PRIu32 ")",
         ml_units_count(waits).text,
         ml_report_plural(waits),
         span_of(waited_ns).text,
         span_of(longest->accounting.longest_wait_ns).text,
         longest->pid
     );
+    fputs("  waited       ", page->out);
+    ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN, text);
     ml_report_print(
-        page, "               " ML_DIM "--memlog-buffer-bytes=1M makes it less" ML_PLAIN "\n"
+        page, "\n               " ML_DIM "--memlog-buffer-bytes=1M makes it less" ML_PLAIN "\n"
     );
 }

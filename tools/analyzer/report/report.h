@@ -54,11 +54,6 @@ void ml_report_text(const struct ml_report *report, const struct ml_report_style
  * the breakdown, or stacks with their frames joined by ';', outermost first. */
 void ml_report_csv(const struct ml_report *report, FILE *out);
 
-/* What a run prints at its end: the figures, and who holds most. */
-void ml_report_summary(
-    const struct ml_report *report, const struct ml_report_style *style, FILE *out
-);
-
 /* Sort by the change in one figure, largest first. */
 void ml_report_diff_sort(struct ml_diff *diff, enum ml_metric metric);
 

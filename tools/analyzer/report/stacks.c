@@ -9,6 +9,7 @@
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/names/allocator_frames.h"
 #include "tools/analyzer/names/function_name.h"
+#include "tools/analyzer/names/plumbing.h"
 
 enum {
     STACKS_SHOWN = 5,        /* of each list by default */
@@ -41,28 +42,6 @@ static struct ml_report_line line_of(
     return line;
 }
 
-/* Frames of the C library before main or a thread's function. They tell a reader nothing. */
-static bool is_startup(const char *name) {
-    static const char *const names[] = {
-        "_start",
-        "__libc_start_main",
-        "__libc_start_main_impl",
-        "__libc_start_call_main",
-        "start_thread",
-        "clone",
-        "__clone",
-        "clone3",
-        "__clone3",
-        "__GI___clone3"};
-
-    for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 struct ml_report_line *
 ml_report_lines(const struct ml_stacks *stacks, uint32_t node, size_t *out_count) {
     struct ml_report_line *lines = NULL;
@@ -84,7 +63,7 @@ ml_report_lines(const struct ml_stacks *stacks, uint32_t node, size_t *out_count
                 place->symbols_count > 0 ? &stacks->symbols[place->first_symbol + i] : NULL;
             lines[count++] = line_of(stacks, place, symbol);
         }
-        if (count > here && is_startup(lines[count - 1].name)) {
+        if (count > here && lines[count - 1].name && ml_is_startup(lines[count - 1].name)) {
             count -= here;
             break;
         }

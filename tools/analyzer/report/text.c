@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "tools/analyzer/formats/units.h"
+#include "tools/analyzer/names/function_name.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/report/unrecorded.h"
 #include "tools/analyzer/whole/grown.h"
@@ -102,11 +103,13 @@ static void put_amount(
     double bytes_error,
     const char *meaning
 ) {
+    enum { FIGURES_COLUMNS = 46 };
     const bool is_exact = !(bytes_error > 0);
+    const bool is_narrow = FIGURES_COLUMNS + strlen(meaning) > page->style->width;
 
     ml_report_print(
         page,
-        "  %-9s " ML_BOLD "%11s" ML_PLAIN "%s%s %13s block%s%s  " ML_DIM "%s" ML_PLAIN "\n",
+        "  %-9s " ML_BOLD "%11s" ML_PLAIN "%s%s %13s block%s%s%s%*s" ML_DIM "%s" ML_PLAIN "\n",
         title,
         ml_units_size(bytes).text,
         is_exact ? "" : " \u00b1 ",
@@ -114,6 +117,9 @@ static void put_amount(
         ml_units_count(blocks).text,
         ml_report_plural(blocks),
         blocks == 1 ? " " : "",
+        is_narrow ? "\n" : "",
+        is_narrow ? BEHIND_TITLE_COLUMN : 2,
+        "",
         meaning
     );
 }
@@ -158,7 +164,7 @@ static void put_held(const struct ml_report_page *page) {
     }
 }
 
-static bool sampling_changed(const struct ml_profile *profile) {
+bool ml_report_sampling_changed(const struct ml_profile *profile) {
     for (size_t i = 0; i < profile->processes_count; i++) {
         if (profile->processes[i].sampling_changes_count > 1) {
             return true;
@@ -171,21 +177,36 @@ static void put_title(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     const uint64_t processes = ml_profile_processes(profile);
     const uint64_t images = ml_profile_images(profile);
+    char in_images[ML_UNITS_BYTES + 32] = "";
+    char text[TRIGGER_BYTES];
 
-    ml_report_print(page, ML_BOLD);
-    ml_report_put(page, profile->program.bytes);
-    ml_report_print(
-        page, ML_PLAIN "  " ML_DIM "%" PRIu64 " process%s", processes, processes == 1 ? "" : "es"
-    );
     if (images != processes) {
-        fprintf(page->out, " in %" PRIu64 " program images", images);
+        snprintf(in_images, sizeof in_images, " in %" PRIu64 " program images", images);
     }
-    ml_report_print(
-        page,
-        ", %s, dump at %s" ML_PLAIN "\n",
+    snprintf(
+        text,
+        sizeof text,
+        "%" PRIu64 " process%s%s, %s, dump at %s",
+        processes,
+        processes == 1 ? "" : "es",
+        in_images,
         ml_units_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns).text,
         profile->reason == 0 ? "the end" : ml_profile_reason_name(profile->reason)
     );
+    ml_report_title(page, text);
+}
+
+void ml_report_title(const struct ml_report_page *page, const char *text) {
+    char program[ML_REPORT_NAME_BYTES];
+
+    ml_function_name_fit(
+        page->report->profile->program.bytes, page->style->width / 3, program, sizeof program
+    );
+    ml_report_print(page, ML_BOLD);
+    ml_report_put(page, program);
+    ml_report_print(page, ML_PLAIN "  " ML_DIM);
+    ml_report_put_wrapped(page, ml_printable_columns(program) + 2, text);
+    ml_report_print(page, ML_PLAIN "\n");
 }
 
 /* Why the dump was taken, and which stack is guilty. */
@@ -281,6 +302,8 @@ static void put_completeness(const struct ml_report_page *page) {
                   "takes, or memlog doctor\n               PROGRAM tells why\n",
             page->out
         );
+    } else if (page->is_summary) {
+        /* its title says so */
     } else if (profile->heap.bytes) {
         put_heaps_completeness(page);
     } else if (ml_profile_sampling_bytes(profile) > 1) {
@@ -289,7 +312,7 @@ static void put_completeness(const struct ml_report_page *page) {
             "  complete     estimated from samples, one every %s on average%s (\u00b1 one standard "
             "error)\n",
             ml_units_size(ml_profile_sampling_bytes(profile)).text,
-            sampling_changed(profile) ? " at times" : ""
+            ml_report_sampling_changed(profile) ? " at times" : ""
         );
     } else if (ml_profile_is_covered(profile)) {
         fprintf(
@@ -370,17 +393,14 @@ static void put_figures(const struct ml_report_page *page) {
     );
 }
 
-void ml_report_answer(const struct ml_report_page *page) {
-    const struct ml_profile *profile = page->report->profile;
-
-    put_title(page);
-    putc('\n', page->out);
+void ml_report_trigger(const struct ml_report_page *page) {
     put_trigger(page);
     put_grown(page);
-    ml_report_whole(page);
-    if (profile->processes_count > 0) { /* without a process there are no figures, not even 0 */
-        put_figures(page);
-    }
+}
+
+void ml_report_warnings(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+
     put_completeness(page);
     ml_report_waits(page);
     put_stack_quality(page);
@@ -394,6 +414,18 @@ void ml_report_answer(const struct ml_report_page *page) {
         ml_report_put(page, profile->sandbox_missing.bytes);
         putc('\n', page->out);
     }
+}
+
+/* What the memory is, in figures; and what was lost. */
+static void put_answer(const struct ml_report_page *page) {
+    put_title(page);
+    putc('\n', page->out);
+    ml_report_trigger(page);
+    ml_report_whole(page);
+    if (page->report->profile->processes_count > 0) {
+        put_figures(page); /* without a process there are no figures, not even 0 */
+    }
+    ml_report_warnings(page);
 }
 
 /* Temporary blocks, where they are many. */
@@ -437,7 +469,7 @@ void ml_report_text(
         fputs("Nothing is left of this dump: it was cut off within its first bytes.\n", out);
         return;
     }
-    ml_report_answer(&page);
+    put_answer(&page);
     if (!report->stacks->is_filtered) {
         put_temporary(&page); /* counted over all stacks, of which a filter drops some */
     }

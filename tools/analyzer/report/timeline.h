@@ -76,6 +76,15 @@ bool ml_series_next(
     struct ml_profile_point *out_point
 );
 
+/* Print the most that the series held in each part of the timeline's span, a bar a part. The
+ * highest bar is the most of all. */
+void ml_timeline_put_curve(
+    FILE *out,
+    const struct ml_timeline *timeline,
+    const struct ml_profile_series *series,
+    unsigned columns
+);
+
 /* "leaking", or module+offset: the innermost frame that is no allocator frame. */
 enum { ML_TIMELINE_NAME_BYTES = 1024 };
 void ml_timeline_name(

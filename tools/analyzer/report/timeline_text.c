@@ -30,17 +30,19 @@ static int order_rows(const void *left, const void *right) {
     return (a->most_bytes < b->most_bytes) - (a->most_bytes > b->most_bytes);
 }
 
-/* The curve. Its full height is the most that this row held. */
-static void put_curve(
-    const struct ml_report_page *page,
+void ml_timeline_put_curve(
+    FILE *out,
     const struct ml_timeline *timeline,
-    const struct row *row,
+    const struct ml_profile_series *series,
     unsigned columns
 ) {
     static const char *const bars[] = {
         "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
     enum { BARS = sizeof bars / sizeof bars[0] };
     const uint64_t span_ms = timeline->to_ms - timeline->from_ms;
+    uint64_t most_bytes = 0;
+
+    (void)ml_series_most(series, timeline->from_ms, timeline->to_ms, &most_bytes);
 
     for (unsigned i = 0; i < columns; i++) {
         const double part = (double)span_ms / columns;
@@ -48,11 +50,11 @@ static void put_curve(
         const uint64_t to_ms = timeline->from_ms + (uint64_t)(part * (i + 1)) + 1;
         uint64_t bytes = 0;
 
-        if (!ml_series_most(row->series, from_ms, to_ms, &bytes)) {
-            putc(' ', page->out);
+        if (!ml_series_most(series, from_ms, to_ms, &bytes)) {
+            putc(' ', out);
         } else {
-            const double height = row->most_bytes > 0 ? (double)bytes / (double)row->most_bytes : 0;
-            fputs(bars[(size_t)(height * (BARS - 1) + 0.5) % BARS], page->out);
+            const double height = most_bytes > 0 ? (double)bytes / (double)most_bytes : 0;
+            fputs(bars[(size_t)(height * (BARS - 1) + 0.5) % BARS], out);
         }
     }
 }
@@ -76,7 +78,7 @@ static void put_row(
     fputs("  ", page->out);
     ml_report_put(page, fitted);
     fprintf(page->out, "%*s  ", (int)(NAME_COLUMNS - ml_printable_columns(fitted)), "");
-    put_curve(page, timeline, row, columns);
+    ml_timeline_put_curve(page->out, timeline, row->series, columns);
     fprintf(
         page->out,
         "%12s%12s%12s\n",

@@ -39,6 +39,26 @@ static int order_lines(const void *left, const void *right) {
     return (a < b) - (a > b);
 }
 
+/* The sum with its moment beside it, or below it on a narrow page. */
+static void
+put_sum_of(const struct ml_report_page *page, const struct ml_whole *whole, uint64_t realtime_ns) {
+    enum { MOMENT_COLUMNS = sizeof " at 10:00:00.123Z" - 1, NARROW_COLUMNS = 80 };
+    const bool is_narrow = page->style->width < NARROW_COLUMNS;
+    const size_t room = page->style->width - BEHIND_TITLE_COLUMN;
+    char text[ML_WHOLE_TEXT_BYTES];
+
+    ml_whole_text(whole, is_narrow ? room : room - MOMENT_COLUMNS, text);
+    ml_report_print(
+        page,
+        "%s" ML_DIM "%s%*s at %s" ML_PLAIN "\n",
+        text,
+        is_narrow ? "\n" : "",
+        is_narrow ? BEHIND_TITLE_COLUMN - 1 : 0,
+        "",
+        ml_report_time_of_day(realtime_ns).text
+    );
+}
+
 static void put_sum(const struct ml_report_page *page, const struct ml_whole *whole) {
     char text[ML_WHOLE_TEXT_BYTES];
 
@@ -61,30 +81,35 @@ static void put_notes(const struct ml_report_page *page, const struct ml_whole *
     }
 }
 
+/* Whether notably more was read of it than what its parts are known of. */
+static bool had_more(const struct line *line) {
+    enum { NOTABLE_BYTES = 1 << 20 };
+
+    return line->whole.most_bytes > ml_whole_bytes(&line->whole) + NOTABLE_BYTES;
+}
+
 /* When its parts were read, where that is another moment than the dump's, and the most that was
  * read of it. */
 static void
 put_moment(const struct ml_report_page *page, const struct line *line, bool is_in_list) {
-    enum { NOTABLE_BYTES = 1 << 20 };
     const struct ml_profile_process *process = line->process;
-    const uint64_t bytes = ml_whole_bytes(&line->whole);
     const uint64_t read_ns = ml_profile_regions_ns(page->report->profile, process);
     const bool is_running = process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
-    const bool had_more = line->whole.most_bytes > bytes + NOTABLE_BYTES;
+    const bool is_past = had_more(line);
     char text[ML_WHOLE_TEXT_BYTES];
 
-    if ((is_running && !had_more) || process->regions_count == 0) {
+    if ((is_running && !is_past) || process->regions_count == 0) {
         return;
     }
     snprintf(
         text,
         sizeof text,
         "%sat %s%s%s%s",
-        had_more || is_in_list ? "read " : "its largest reading, ",
+        is_past || is_in_list ? "read " : "its largest reading, ",
         ml_report_time_of_day(read_ns).text,
-        had_more ? "; it had " : "",
-        had_more ? ml_units_size(line->whole.most_bytes).text : "",
-        had_more ? " at most, of which the parts are not known" : ""
+        is_past ? "; it had " : "",
+        is_past ? ml_units_size(line->whole.most_bytes).text : "",
+        is_past ? " at most, of which the parts are not known" : ""
     );
     put_below(page, text);
 }
@@ -156,6 +181,10 @@ static void put_running(
         ml_mapped_names_add(names, &whole, lines[i].process);
     }
     put_sum(page, &whole);
+    if (page->is_summary) {
+        put_notes(page, &whole);
+        return;
+    }
     if (count > 1) {
         put_processes(page, lines, count);
     } else {
@@ -178,6 +207,10 @@ static bool put_peak(const struct ml_report_page *page, struct ml_mapped_names *
         if (ml_profile_at_tree_peak(&profile->processes[i], &then)) {
             ml_mapped_names_add(names, &whole, &then);
         }
+    }
+    if (page->is_summary) {
+        put_sum_of(page, &whole, ml_profile_tree_peak_ns(profile));
+        return true;
     }
     put_sum(page, &whole);
     snprintf(
@@ -203,15 +236,22 @@ static void put_ended(
     struct ml_whole whole = {0};
 
     if (profile->processes_count + profile->others_count == 1) {
+        if (page->is_summary && !had_more(&lines[0]) && lines[0].process->regions_count > 0) {
+            put_sum_of(page, &lines[0].whole, ml_profile_regions_ns(profile, lines[0].process));
+            put_notes(page, &lines[0].whole);
+            return;
+        }
         put_sum(page, &lines[0].whole);
         put_moment(page, &lines[0], false);
         put_notes(page, &lines[0].whole);
         return;
     }
-    if (!put_peak(page, names)) {
+    if (!put_peak(page, names) && !page->is_summary) {
         fputs("each process at its largest reading\n", page->out);
     }
-    put_processes(page, lines, count);
+    if (!page->is_summary) {
+        put_processes(page, lines, count);
+    }
     for (size_t i = 0; i < count && i < LINES_MAX; i++) {
         whole.heapless_count += lines[i].whole.heapless_count;
         whole.sampled_count += lines[i].whole.sampled_count;
@@ -219,12 +259,23 @@ static void put_ended(
     put_notes(page, &whole);
 }
 
+/* A summary has no line for processes that ended at different times and were never read together.
+ */
+static bool has_a_sum(const struct ml_report_page *page, bool anyone_runs) {
+    const struct ml_profile *profile = page->report->profile;
+    struct ml_whole whole;
+
+    return !page->is_summary || anyone_runs ||
+           profile->processes_count + profile->others_count == 1 ||
+           (ml_whole_of_tree_peak(profile, &whole) && whole.components.all.private > 0);
+}
+
 void ml_report_whole(const struct ml_report_page *page) {
     const bool anyone_runs = ml_profile_anyone_runs(page->report->profile);
     size_t count = 0;
     struct line *lines = lines_of(page->report->profile, anyone_runs, &count);
 
-    if (lines && count > 0) {
+    if (lines && count > 0 && has_a_sum(page, anyone_runs)) {
         struct ml_mapped_names names;
         ml_mapped_names_init(&names, page->report->stacks);
         name_mapped(&names, lines, count);
