@@ -95,7 +95,7 @@ class AskedDumps(harness.Case):
         self.assertEqual(self.sizes(report), [700001])
         self.assertEqual(report["dump"]["reason"], "manual")
         self.assertEqual((report["dump"]["trigger"]["kind"], report["dump"]["trigger"]["reason"]), ("asked", "after the tenth tab"))
-        self.assertIn("asked for    after the tenth tab\n", self.command("report", path).stdout)
+        self.assertIn("asked for    after the tenth tab\n", self.command("report", "--full", path).stdout)
         # A plain one behind it in the same sequence: of everything, and nobody has said why.
         path = self.dumped()
         self.assertRegex(path, r"/0002\.manual\.pftrace$")

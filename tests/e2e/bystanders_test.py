@@ -144,7 +144,7 @@ class Bystanders(harness.Case):
         self.assertEqual(under, bare)
         self.assertEqual(len(run.dumps()), 1, run.folder)
         report = self.whole_report(run.dumps()[0])
-        answer = harness.run_words([str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT)
+        answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT)
         self.hold_to_words(kind, report)
         self.hold_to_itself(report, answer.stdout.decode())
 

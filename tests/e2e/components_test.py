@@ -162,7 +162,7 @@ class Components(harness.Case):
         self.assertLess(max(len(line) - len(line[20:].lstrip()) for line in tree.splitlines()), 30)
         self.assertIn("nothing is in component 'java heap'", self.say("expand", "--policy=l1", "java heap", dump, expected=3))
         # The report's first line has the run-time's name for what it mapped, and the program's own stays mapped.
-        line = re.search(r"  private +([\d.]+) MiB = (.*)", self.say("report", dump))
+        line = re.search(r"  private +([\d.]+) MiB = (.*)", self.say("report", "--full", dump))
         parts = dict(reversed(part.split(" ", 1)) for part in line[2].split(" + "))
         self.assertAlmostEqual(float(parts["python arenas"]), private["python arenas"] / 2**20, delta=0.1)
         self.assertAlmostEqual(float(parts["mapped"]), private["mapped"] / 2**20, delta=0.1)

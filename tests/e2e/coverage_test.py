@@ -262,7 +262,7 @@ class Coverage(harness.Case):
 
     def text_of(self, dump):
         answer = harness.run_words(
-            [str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+            [str(harness.MEMLOG), "report", "--full", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
         self.assertEqual(answer.returncode, 0, answer.stderr)
         return answer.stdout.decode()
 

@@ -32,7 +32,7 @@ class Grown(triggering.Case):
         self.assertEqual(process.stdout.readline(), b"grown\n")
 
     def text_of(self, dump):
-        answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
         return " ".join(answer.stdout.decode().split())
 
     def grown_of(self, dump):

@@ -181,11 +181,11 @@ class Heaps(harness.Case):
     def test_the_text_says_which_heap_is_estimated(self):
         run, _, _ = self.run_it(3000, 12, 2048)
         (dump,) = run.folder.glob("*.exit.pftrace")
-        self.assertIn("complete     estimated from samples (± one standard error)", self.tell("--heap=handles", dump).stdout.decode())
-        self.assertIn("every block that was reported of this heap was recorded", self.tell("--heap=pool", dump).stdout.decode())
+        self.assertIn("complete     estimated from samples (± one standard error)", self.tell("--full", "--heap=handles", dump).stdout.decode())
+        self.assertIn("every block that was reported of this heap was recorded", self.tell("--full", "--heap=pool", dump).stdout.decode())
         sampled, _, _ = self.run_it(3000, 12, options=("-q", "--no-page", "--memlog-sampling-rate=4096"))
         (dump,) = sampled.folder.glob("*.exit.pftrace")
-        self.assertIn("every block that was reported of this heap was recorded", self.tell("--heap=pool", dump).stdout.decode())
+        self.assertIn("every block that was reported of this heap was recorded", self.tell("--full", "--heap=pool", dump).stdout.decode())
 
     def test_the_first_heap_behind_a_filter_that_forbids_mmap_is_none(self):
         """The filter would end the program."""

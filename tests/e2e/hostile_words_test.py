@@ -131,7 +131,7 @@ class HostileWords(harness.Case):
                 out, err = self.words(*words, path)
                 self.assert_plain(words, out)
                 self.assert_plain(words, err)
-        self.assertIn("=cmd?]0;owned??31m????", self.words("report", dump)[0].decode())
+        self.assertIn("=cmd?]0;owned??31m????", self.words("report", "--full", dump)[0].decode())
         self.words("symbolize", "-o", self.folder / "named.pftrace", dump)
 
     def test_no_cell_is_computed(self):

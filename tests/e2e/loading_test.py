@@ -86,7 +86,7 @@ class Loading(harness.Case):
 
     def text_of(self, run):
         answer = harness.run_words(
-            [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
+            [str(harness.MEMLOG), "report", "--full", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
         )
         return " ".join(answer.stdout.decode().split())  # wherever its lines break
 
@@ -225,7 +225,7 @@ class Sanitizers(Loading):
         self.assertEqual((answer.returncode, answer.stdout), (7, run.out))
         self.assertRegex(answer.stderr.decode(), r"\A.*  \d process(.|\n)*not recorded: a sanitizer(.|\n)*memlog: next: .*\n\Z")
         self.assertNotIn("could not", answer.stderr.decode())
-        words = [str(harness.MEMLOG), "report", str(next(folder.glob("*.pftrace")))]
+        words = [str(harness.MEMLOG), "report", "--full", str(next(folder.glob("*.pftrace")))]
         answer = harness.run_words(words, self.folder, self.environment(LD_PRELOAD=library), b"", harness.TIMEOUT)
         self.assertEqual((answer.returncode, answer.stderr), (0, b""))
 

@@ -119,7 +119,7 @@ class Memory(harness.Case):
         entry = self.entry_of(dump)
         self.assert_adds_up(entry["memory"])
         self.assertGreater(entry["memory"]["private_bytes"], 30 << 20)
-        answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
         words = " ".join(answer.stdout.decode().split())
         self.assertRegex(words, r"private 3\d\.\d MiB = 1\d\.\d heap \+ .* slack \+ .*3\.0 shared")
 

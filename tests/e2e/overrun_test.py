@@ -136,7 +136,7 @@ class Overrun(harness.Case):
         estimate, variance = sums_of(parent)["large"]["total_bytes"]
         self.assertEqual((estimate, variance), (known[parent["pid"]]["large"]["total_bytes"], 0))
         (dump,) = process.memlog_folder.glob("*.exit.pftrace")
-        answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
         text = answer.stdout.decode()
         self.assertRegex(text, r"estimated from samples, one every [0-9.]+ [KM]?i?B on average at times")
         self.assertRegex(text, r"Processes whose sampling interval changed:\n +\d+ sampled")

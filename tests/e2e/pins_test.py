@@ -164,13 +164,13 @@ class Pins(harness.Case):
         process.communicate(b"\n", harness.TIMEOUT)
         (last,) = self.folder.glob("dumps*/*.exit.pftrace")
         wanted = expected(self.live())
-        text = self.command("report", dump)
+        text = self.command("report", "--full", dump)
         self.assertRegex(text, r"Who pins pages  blocks use .* of their pages' ")
         row = re.search(r"^ +requested.*\n +([\d.]+ KiB) +\1 +[\d.]+ MiB +([\d.]+) MiB   small < main", text, re.M)
         self.assertEqual(float(row[2]), round(wanted["small"]["waste_bytes"] / (1 << 20), 1))
         self.assertNotIn("of ended processes", text)
         # At its largest, and so it said then: it has not changed since it was looked at.
-        text = self.command("report", last)
+        text = self.command("report", "--full", last)
         self.assertIn("of ended processes: when their private memory was largest", text)
         self.assertEqual(self.figures_of(self.report(last)["processes"][0]["stacks"]), wanted)
 
@@ -189,7 +189,7 @@ class Pins(harness.Case):
         self.assertTrue(all(stack["waste_bytes"] is None for stack in child["stacks"]))
         self.assertGreater(parent["memory"]["heap_pages"]["waste_bytes"], 1 << 20)
         self.assertEqual(report["tree"]["heap_pages"]["waste_bytes"], parent["memory"]["heap_pages"]["waste_bytes"])
-        text = self.command("report", dump)
+        text = self.command("report", "--full", dump)
         self.assertIn("not known of 1 forked process: blocks of the parent lie there, too", text)
 
     def test_what_a_dump_does_not_know_it_does_not_tell(self):
@@ -198,7 +198,7 @@ class Pins(harness.Case):
         report = self.report(dump)
         self.assertIsNone(report["tree"]["heap_pages"])
         self.assertFalse(any("waste_bytes" in stack for stack in report["tree"]["stacks"]))
-        self.assertNotIn("Who pins pages", self.command("report", dump))
+        self.assertNotIn("Who pins pages", self.command("report", "--full", dump))
         for words in (["report", "--metric=waste"], ["flamegraph", "--metric=resident", "-o", "x.html"], ["convert", "--to=collapsed", "--metric=alone"]):
             answer = harness.run_words([str(harness.MEMLOG), *words, str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
             self.assertEqual(answer.returncode, 3, words)

@@ -107,7 +107,7 @@ class Pressure(harness.Case):
     def text_report(self, process):
         (dump,) = process.memlog_folder.glob("*.exit.pftrace")
         answer = subprocess.run(
-            [str(harness.MEMLOG), "report", str(dump)], capture_output=True, text=True, env=self.environment(), check=True
+            [str(harness.MEMLOG), "report", "--full", str(dump)], capture_output=True, text=True, env=self.environment(), check=True
         )
         return answer.stdout
 

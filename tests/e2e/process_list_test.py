@@ -154,7 +154,7 @@ class Lists(harness.Case):
 
     def text(self, run):
         (dump,) = run.dumps()
-        words = [str(harness.MEMLOG), "report", str(dump)]
+        words = [str(harness.MEMLOG), "report", "--full", str(dump)]
         return harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT).stdout.decode()
 
     def assert_told_apart(self, run, name, line):
@@ -347,7 +347,7 @@ class Lists(harness.Case):
             with self.subTest(name):
                 entry = of[name, False]
                 pid = f"--pid={entry['pid']}"
-                code, text, err = self.command("report", pid, dump)
+                code, text, err = self.command("report", "--full", pid, dump)
                 self.assertEqual((code, err), (0, ""))
                 told = " ".join(text.split())
                 self.assertRegex(told, rf"1 process, .* Not recorded {entry['pid']} {name} ")
@@ -428,7 +428,7 @@ class Lists(harness.Case):
                 (dump,) = run.dumps()
                 words = rf"1 process was not recorded \([\d.]+ KiB private memory\): {reason}"
                 self.assertRegex(self.whole(run)["dump"]["uncovered"], f"^{words}$")
-                answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, env, b"", harness.TIMEOUT)
+                answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(dump)], self.folder, env, b"", harness.TIMEOUT)
                 (told,) = re.findall(r"^  NOT COVERED(?:.*\n)(?: {15}.*\n)*", answer.stdout.decode(), re.M)
                 self.assertLessEqual(len(told.splitlines()), 4, told)
                 self.assertLessEqual(max(map(len, told.splitlines())), 80, told)

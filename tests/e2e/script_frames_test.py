@@ -124,17 +124,17 @@ class Node(Scripts):
             if bytes_of.startswith(b"\x1f\x8b"):
                 bytes_of = gzip.decompress(bytes_of)
             self.assertTrue(b"leakKnownBytes" in bytes_of, form)
-        text = subprocess.run([harness.MEMLOG, "report", dump], check=True, env=self.environment(), capture_output=True).stdout
+        text = subprocess.run([harness.MEMLOG, "report", "--full", dump], check=True, env=self.environment(), capture_output=True).stdout
         self.assertRegex(text.decode(), r"leakKnownBytes +leak\.js:2")
 
     def test_without_a_switch_the_report_and_doctor_say_which_gives_names(self):
         run = self.node()
         dump = run.dumps()[0]
-        said = self.said("report", dump)
+        said = self.said("report", "--full", dump)
         self.assertRegex(said, r"Scripts  whose functions have no names\n  node: JavaScript functions: node --perf-basic-prof .* names them\n")
         named = self.node("--perf-basic-prof")
         self.forget_maps(self.exit_report(named))
-        self.assertNotIn("Scripts  whose", self.said("report", named.dumps()[0]))
+        self.assertNotIn("Scripts  whose", self.said("report", "--full", named.dumps()[0]))
         self.assertRegex(self.said("doctor", "node", "x.js"), r"note  names +JavaScript functions have no names in stacks: node --perf-basic-prof")
         self.assertRegex(self.said("doctor", "node", "--perf-basic-prof", "x.js"), r"ok    names +JavaScript functions")
 

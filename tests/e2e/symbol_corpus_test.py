@@ -118,7 +118,7 @@ class Loading(Case):
         self.assert_frames(report(elsewhere, MEMLOG_BINARY_PATH=str(self.folder)), "one_load.expected", "loads.c", "shelf.c")
         self.assertNotIn("quietly", self.frames(report(elsewhere), ["shelf.c"]))
         env = self.environment(MEMLOG_SYMBOL_CACHE="off")
-        done = harness.run_words([str(harness.MEMLOG), "report", str(dump)], elsewhere, env, b"", harness.TIMEOUT)
+        done = harness.run_words([str(harness.MEMLOG), "report", "--full", str(dump)], elsewhere, env, b"", harness.TIMEOUT)
         self.assertRegex(done.stdout.decode(), r"(?m)^  ./libshelf.so \(build id [0-9a-f]{40}\): 2 of 2 places, the file is not here \(its path begins where the program ran\)$")
 
     def test_a_library_laid_out_for_a_fixed_address(self):

@@ -119,7 +119,7 @@ class Symbols(Keeper):
         _, said = self.analyze("symbolize", dump)
         self.assertIn(f"no names for {self.program} (build id ", said)
         self.assertIn("): the file is another one by now", said)
-        text, _ = self.analyze("report", dump)
+        text, _ = self.analyze("report", "--full", dump)
         self.assertRegex(text, rf"(?m)^  {self.program} \(build id [0-9a-f]{{40}}\): \d+ of \d+ places, the file is another one by now$")
 
     def test_an_index_finds_a_file_under_any_name(self):

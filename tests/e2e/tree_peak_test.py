@@ -152,7 +152,7 @@ class TreePeak(harness.Case):
         self.assertEqual(sum(one["private_bytes"] for one in tree["memory_peak"]["components"]), private_bytes)
         self.assertEqual(tree["memory_peak"]["processes"], 3)
         self.assertEqual(tree["memory_peak"]["dropped_processes"], 0)
-        report = " ".join(self.say("report", "--summary", ended).split())
+        report = " ".join(self.say("report", "--full", ended).split())
         self.assertRegex(report, r"private 6\d\.\d MiB = .* of 3 processes at \S+, when together they had most; below, each at its own largest reading")
         # The rows behind the components are of that moment, with the stacks of that moment.
         rows = list(csv.DictReader(io.StringIO(self.say("list", "--csv", ended))))

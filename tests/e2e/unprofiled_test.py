@@ -41,7 +41,7 @@ class Unprofiled(harness.Case):
             self.assertNotIn("hello", {entry["name"] for entry in report["processes"]})
             self.assertGreaterEqual(len(report["processes"]), others)
             answer = harness.run_words(
-                [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
+                [str(harness.MEMLOG), "report", "--full", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
             )
             text = answer.stdout.decode()
             self.assertIn("hello", text)
@@ -92,7 +92,7 @@ class Unprofiled(harness.Case):
         run = self.memlog(*words)
         self.assertEqual((run.code, run.out, run.err), (7, b"hello\n", ""))
         answer = harness.run_words(
-            [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
+            [str(harness.MEMLOG), "report", "--full", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
         )
         self.assertRegex(" ".join(answer.stdout.decode().split()), "hello: .*not recorded: .*(visible|root)")
 
@@ -187,7 +187,7 @@ class NoRoom(harness.Case):
         self.assertEqual(self.assert_honest("-v", amounts, "limits leave memlog no room"), {True, False})
 
     def text_of(self, run):
-        words = [str(harness.MEMLOG), "report", str(run.dumps()[0])]
+        words = [str(harness.MEMLOG), "report", "--full", str(run.dumps()[0])]
         return " ".join(harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT).stdout.decode().split())
 
     def assert_told(self, run, recorded):
@@ -238,7 +238,7 @@ class NoRoom(harness.Case):
             self.assertEqual((entry["reason"], entry["idle"]), ("memlog has too few descriptors for one more process", False))
         self.assertEqual((report["dump"]["complete"], report["dump"]["lost_forks"]), (False, len(lost)))
         self.assertIn(f"memlog: the profile is not complete: {len(lost)} forked children could not be recorded\n", answer.stderr.decode())
-        told = harness.run_words([str(harness.MEMLOG), "report", f"--pid={lost[0]['pid']}", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        told = harness.run_words([str(harness.MEMLOG), "report", "--full", f"--pid={lost[0]['pid']}", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
         self.assertIn("what helps: raise the hard limit of descriptors (ulimit -Hn)", " ".join(told.stdout.decode().split()))
 
     def test_of_descriptors_in_a_forked_child_that_becomes_another_program(self):

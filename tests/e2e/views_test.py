@@ -92,7 +92,7 @@ class Views(harness.Case):
         return dump
 
     def text_of(self, dump):
-        answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
         return " ".join(answer.stdout.decode().split())
 
     def test_off_reads_no_mapping_and_the_report_says_so(self):

@@ -28,7 +28,7 @@ TLS_BOUND_BYTES = 512
 
 class WholeRun(harness.Case):
     def text_report(self, run):
-        words = [str(harness.MEMLOG), "report", str(run.dumps()[0])]
+        words = [str(harness.MEMLOG), "report", "--full", str(run.dumps()[0])]
         return harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT).stdout.decode()
 
     def test_libunwind_confirms_the_stacks_of_a_compiler_and_an_interpreter(self):

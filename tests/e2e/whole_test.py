@@ -69,7 +69,7 @@ class Whole(harness.Case):
         process = self.start("20")
         self.assertEqual(process.stdout.readline(), b"ready\n")
         self.say("dump")
-        lines = self.say("report", str(self.dump("manual"))).splitlines()
+        lines = self.say("report", "--full", str(self.dump("manual"))).splitlines()
         process.communicate(b"\n", harness.TIMEOUT)
         self.assertRegex(lines[2], r"^  private      6\d\.\d MiB = 2\d\.\d heap \+ 4\d\.\d (mapped|other)")
         (tree,) = self.sums(lines[2])
@@ -80,9 +80,9 @@ class Whole(harness.Case):
         process = self.start("20", "30")
         self.assertEqual([process.stdout.readline(), process.stdout.readline()], [b"ready\n"] * 2)
         self.say("dump")
-        text = self.say("report", "--summary", str(self.dump("manual")))
+        text = self.say("report", "--full", str(self.dump("manual")))
         process.communicate(b"\n\n", harness.TIMEOUT)
-        tree, larger, smaller = self.sums(text)
+        tree, larger, smaller = self.sums(text)[:3]
         self.assertEqual([tree[0], larger[0], smaller[0]], ["private", "holder", "holder"])
         self.assertAlmostEqual(tree[2], larger[2] + smaller[2], delta=1)  # the tree's has whole MiB
         self.assertGreater(larger[2], smaller[2] + 9)
@@ -98,8 +98,8 @@ class Whole(harness.Case):
         self.assertEqual(process.stdout.readline(), b"ready\n")
         self.say("dump")
         process.communicate(b"\n", harness.TIMEOUT)
-        text = self.say("report", "--summary", str(self.dump("exit")))
-        (whole,) = self.sums(text)
+        text = self.say("report", "--full", str(self.dump("exit")))
+        whole = self.sums(text)[0]
         self.assertGreater(whole[2], 60)
         self.assertIn("its largest reading, at ", text)
         self.assertIsNone(self.report(self.dump("exit"))["tree"]["memory"])
@@ -109,7 +109,7 @@ class Whole(harness.Case):
         self.assertEqual(process.stdout.readline(), b"ready\n")
         self.say("dump")
         process.communicate(b"\n", harness.TIMEOUT)
-        text = self.say("report", str(self.dump("manual")))
+        text = self.say("report", "--full", str(self.dump("manual")))
         self.assertNotIn("heap", self.sums(text)[0][3])
         self.assertIn("sampled: which part of it is heap is not known", text)
 

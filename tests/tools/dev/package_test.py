@@ -51,7 +51,7 @@ class Package(unittest.TestCase):
         moved = tree.rename(place / "moved")
         out = said(moved / "bin" / "memlog", "run", "-q", "--no-page", "-o", place / "dumps", "--", "sh", "-c", PROGRAM)
         self.assertEqual(out, "3000000\n")
-        self.assertIn("every allocation that memlog saw was recorded", said(moved / "bin" / "memlog", "report", place / "dumps" / "0001.exit.pftrace"))
+        self.assertIn("every allocation that memlog saw was recorded", said(moved / "bin" / "memlog", "report", "--full", place / "dumps" / "0001.exit.pftrace"))
 
     def fresh(self):
         root = self.folder / "system"
@@ -92,7 +92,7 @@ class Package(unittest.TestCase):
         before = self.files(root)
         inside("apt-get", "install", "-y", "-q", "--no-install-recommends", *names)
         self.assertEqual(inside("memlog", "run", "-q", "--no-page", "-o", "/tmp/dumps", "--", "sh", "-c", PROGRAM), "3000000\n")
-        self.assertIn("every allocation that memlog saw was recorded", inside("memlog", "report", "/tmp/dumps/0001.exit.pftrace"))
+        self.assertIn("every allocation that memlog saw was recorded", inside("memlog", "report", "--full", "/tmp/dumps/0001.exit.pftrace"))
         # A stripped client is put into a process that runs.
         attached = inside("sh", "-c", "sh -c 'for i in 1 2 3 4 5 6 7 8; do read -t 1 x < /dev/null; sleep 0.5; done' & "
                           "sleep 0.5; memlog attach --no-page --duration=2 -o /tmp/attached $! 2>&1; ls /tmp/attached")
