@@ -67,10 +67,12 @@ class FirstScreen(harness.Case):
         source = self.folder / f"{name}.{'cpp' if language == 'c++' else 'c'}"
         source.write_text(text)
         program = self.folder / name
-        done = harness.run_words(["g++" if language == "c++" else "gcc", "-g", "-O1", *words, "-o", str(program), str(source), "-pthread"],
-                                 self.folder, None, b"", harness.TIMEOUT)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.words("g++" if language == "c++" else "gcc", "-g", "-O1", *words, "-o", program, source, "-pthread")
         return program
+
+    def words(self, *words):
+        done = harness.run_words([str(word) for word in words], self.folder, None, b"", harness.TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def say(self, *words, columns=80):
         env = self.environment(COLUMNS=str(columns))
@@ -78,7 +80,7 @@ class FirstScreen(harness.Case):
         self.assertEqual(answer.returncode, 0, answer.stderr)
         text = answer.stdout.decode()
         for line in text.splitlines():
-            if line.startswith("Next  "):
+            if line.startswith(("Next  ", "from  ", "to    ")):
                 continue  # a path is never cut
             self.assertFalse(0 < columns < len(line), line)
         return text
@@ -135,6 +137,25 @@ class FirstScreen(harness.Case):
         self.assertRegex(head, r"guilty .* in remember < serve < main")
         self.assertIn(f"({pid})", head)
         self.assertRegex(" ".join(head.split()), r"estimated from a sample every 64\.0 KiB")
+
+    def test_a_regression_between_two_builds(self):
+        """Their files have other names, nothing is left at the end of either: what grew is the peak."""
+        dumps = []
+        for name, source, body in (("one", "server.cpp", 500), ("two", "release2.cpp", 2500)):
+            (self.folder / name).mkdir()
+            (self.folder / name / source).write_text(SERVER)
+            program = self.folder / name / "server"
+            self.words("g++", "-g", "-O1", f"-DBODY={body}", "-o", program, self.folder / name / source, "-pthread")
+            dumps += self.memlog(program).dumps()
+        before, after = dumps
+        head = self.head("diff", before, after)
+        self.assertRegex(head, r"(?m)^  peak .* \+38\.\d MiB ")
+        self.assertRegex(head, r"(?s)Grew  at the peak\n  \+38\.\d MiB  9\.\d MiB -> 4\d\.\d MiB\n +SessionCache::get.* release2\.cpp:11")
+        self.assertRegex(self.say("diff", "--metric=live", before, after), r"\+38\.\d MiB")
+        self.assertNotIn("Grew", self.say("diff", "--metric=live", before, after))
+        # Without its file the one side has no names, and nothing can be compared: that is said.
+        shutil.copy("/bin/true", self.folder / "one" / "server")
+        self.assertRegex(" ".join(self.say("diff", before, after).split()), r"NO NAMES from: \S+/one/server: the file is another one by now;")
 
     def test_what_is_left_has_its_own_list_where_it_is_another_one(self):
         text = r"""

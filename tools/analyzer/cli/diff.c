@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -38,7 +39,13 @@ static const struct ml_option options[] = {
      .help = "what grew alone, in the JSON form of catapult's diff_heap_profiler; of one dump all "
              "that was never freed"},
     ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
-    ML_ROW_METRIC(struct request, metric, "what the change is counted in (default: live bytes)"),
+    ML_ROW_METRIC(
+        struct request,
+        metric,
+        "what the change is counted in (default: live bytes; in text and HTML those of the peak "
+        "where "
+        "they changed far more)"
+    ),
     ML_ROW_LIMIT(struct request, limit, "at most N stacks of each list (text: 5, JSON: all)"),
     ML_ROW_HEAP(struct request, heap),
     ML_ROWS_FRAME_FILTER(struct request, filter),
@@ -131,13 +138,25 @@ static int load_sides(
     return ml_command_load_pair(command, loads, loaded);
 }
 
+/* What changed most is what people look for: where all was freed at both ends, the peak. */
+static enum ml_metric largest_change(const struct ml_report sides[ML_DIFF_SIDES]) {
+    enum { FAR_MORE = 10 };
+    const struct ml_profile_totals *from = &sides[ML_DIFF_FROM].profile->tree;
+    const struct ml_profile_totals *to = &sides[ML_DIFF_TO].profile->tree;
+    const double live = (double)to->live_bytes - (double)from->live_bytes;
+    const double peak = (double)to->peak_bytes - (double)from->peak_bytes;
+
+    return fabs(peak) > FAR_MORE * fabs(live) ? ML_METRIC_PEAK : ML_METRIC_LIVE;
+}
+
 static int run(const struct ml_command *command, char *const *words) {
     struct request request = {.form = FORM_TEXT};
     struct ml_loaded loaded[ML_DIFF_SIDES] = {0};
     struct ml_report sides[ML_DIFF_SIDES];
+    uint64_t given = 0;
     int exit_code = ML_EXIT_OK;
 
-    if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
+    if (!ml_command_read(command, words, &request, &given, &exit_code)) {
         return exit_code;
     }
     if (request.form >= FORM_HTML && !request.output && isatty(STDOUT_FILENO)) {
@@ -158,6 +177,10 @@ static int run(const struct ml_command *command, char *const *words) {
         if (!ml_command_knows(command, sides[side].file_path, &loaded[side], request.metric)) {
             exit_code = ML_EXIT_LACKING;
         }
+    }
+    if (exit_code == ML_EXIT_OK && (request.form == FORM_TEXT || request.form == FORM_HTML) &&
+        !ml_option_given(&command->table, given, "--metric")) {
+        request.metric = largest_change(sides);
     }
     if (exit_code == ML_EXIT_OK) {
         exit_code = say(command, &request, sides);

@@ -34,6 +34,10 @@ row_of(struct builder *builder, uint32_t *row, enum ml_diff_side side, uint32_t 
         }
         diff->stacks[diff->count] = (struct ml_diff_stack){.side = side, .node = node};
         *row = (uint32_t)diff->count++;
+    } else if (diff->stacks[*row].side < side) {
+        /* The later build's source lines are those that people have before them. */
+        diff->stacks[*row].side = side;
+        diff->stacks[*row].node = node;
     }
     return &diff->stacks[*row];
 }

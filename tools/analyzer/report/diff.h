@@ -18,7 +18,7 @@ enum ml_diff_side { ML_DIFF_FROM = 0, ML_DIFF_TO = 1, ML_DIFF_SIDES = 2 };
 struct ml_diff_stack {
     struct ml_profile_totals
         sides[ML_DIFF_SIDES]; /* of the whole trees; peaks are shares of the tree's peak */
-    enum ml_diff_side side;   /* the side that has `node` */
+    enum ml_diff_side side;   /* the side that has `node`: TO, if both have */
     uint32_t node;            /* ML_STACKS_NONE: blocks without a stack */
 };
 

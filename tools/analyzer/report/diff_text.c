@@ -6,6 +6,7 @@
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/names/function_name.h"
+#include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/process_pairs.h"
 
 enum { STACKS_SHOWN = 5 };
@@ -207,6 +208,19 @@ static void put_change(
     ml_report_frames(&pages[stack->side], stack->node);
 }
 
+/* What the changes are of. */
+static const char *
+rest_of(const struct ml_report_page *page, enum ml_metric metric, char out[ML_REPORT_REST_BYTES]) {
+    snprintf(
+        out,
+        ML_REPORT_REST_BYTES,
+        "%s%s",
+        metric == ML_METRIC_PEAK ? "at the peak" : "",
+        page->report->stacks->is_filtered ? "of what was asked for" : ""
+    );
+    return out;
+}
+
 /* Print the stacks that grew, or those that shrank. They are sorted by change. */
 static void put_changes(
     const struct ml_report_page pages[ML_DIFF_SIDES],
@@ -216,6 +230,7 @@ static void put_changes(
 ) {
     const struct ml_report_page *page = &pages[ML_DIFF_TO];
     size_t wanted = page->report->limit > 0 ? page->report->limit : STACKS_SHOWN;
+    char rest[ML_REPORT_REST_BYTES];
     size_t shown = 0;
 
     for (size_t i = 0; i < diff->count && shown < wanted; i++) {
@@ -227,11 +242,7 @@ static void put_changes(
             continue;
         }
         if (shown == 0) {
-            ml_report_heading(
-                page,
-                grew ? "Grew" : "Shrank",
-                page->report->stacks->is_filtered ? "of what was asked for" : ""
-            );
+            ml_report_heading(page, grew ? "Grew" : "Shrank", rest_of(page, metric, rest));
         }
         put_change(pages, stack, metric, shown == 0);
         shown++;
@@ -331,6 +342,31 @@ static void put_processes(const struct ml_report_page pages[ML_DIFF_SIDES], enum
     free(changes);
 }
 
+/* A file without names has its stacks as "new" on one side and as "gone" on the other. */
+static void put_nameless(const struct ml_report_page *page, const char *title) {
+    const struct ml_stacks *stacks = page->report->stacks;
+
+    for (size_t i = 0; i < stacks->files_count; i++) {
+        const struct ml_code_file *file = &stacks->files[i];
+        char text[ML_REPORT_NAME_BYTES];
+        if (file->is_symbolized || !file->trouble || ml_attribution_is_common(file)) {
+            continue;
+        }
+        snprintf(
+            text,
+            sizeof text,
+            "%s: %s: %s; memlog symbolize puts names into a dump while its files are there",
+            title,
+            file->path.bytes,
+            file->trouble
+        );
+        ml_report_print(page, "  " ML_WARN "NO NAMES" ML_PLAIN "  ");
+        ml_report_put_wrapped(page, sizeof "  NO NAMES  " - 1, text);
+        putc('\n', page->out);
+        return; /* one is enough to know why */
+    }
+}
+
 /* Say what limits a side's figures: losses, unseen memory, sampling. Prints nothing if nothing
  * does. */
 static void put_certainty(const struct ml_report_page *page, const char *title) {
@@ -360,6 +396,7 @@ static void put_certainty(const struct ml_report_page *page, const char *title) 
             ml_units_size(sampling_bytes).text
         );
     }
+    put_nameless(page, title);
 }
 
 /* The word for what the sides show as live. */
@@ -393,7 +430,7 @@ void ml_report_diff_text(
     fprintf(out, "\nto    ");
     ml_report_put(page, sides[ML_DIFF_TO].file_path);
     ml_report_print(
-        page, "\n\n" ML_DIM "  %-9s  %11s  %11s  %12s" ML_PLAIN "\n", "", "from", "to", "change"
+        page, "\n" ML_DIM "  %-9s  %11s  %11s  %12s" ML_PLAIN "\n", "", "from", "to", "change"
     );
     put_row(page, live_word(sides), from->live_bytes, to->live_bytes);
     put_row(page, "peak", from->peak_bytes, to->peak_bytes);
