@@ -42,6 +42,7 @@ NOT_TESTS = {"client/capture_tool", "dump/dump_program"}
 
 # Units that cannot run under address.
 NOT_UNDER_ADDRESS = {
+    "client/stream/lease_test",  # what it tests is in another program: address makes only its own book-keeping ten times slower
     "client/unwind/unwind_budget_test",  # measures stack use, which address multiplies
     "client/unwind/unwind_stacks_test",  # jumps out of signal handlers, now and then while address's runtime holds a lock of its own
     "service/sandbox/sandbox_test",  # the sandbox's limit of address space leaves no room for address's shadow of it
