@@ -109,6 +109,9 @@ SANITIZER_REPORT = re.compile(r"^.*(?:ERROR: \w+Sanitizer|WARNING: ThreadSanitiz
 # Of the summary at the end: what one program may say there, the whole of it stands above.
 SUMMARY_TESTS, SUMMARY_LINES, SUMMARY_COLUMNS = 5, 6, 300
 
+# A run of so many programs says which took longest.
+WHOLE_RUN, LONGEST_TOLD = 300, 30
+
 # name, seconds, command: exit code 0 is a pass. They run in the root with the build made.
 CHECKS = [
     ("check/gn", 60, ["gn", "check", OUT, "--check-generated"]),
@@ -235,6 +238,15 @@ def asserted(result, head):
     return lines
 
 
+def longest(results):
+    """Where the time goes, of a whole run: the programs to make shorter, and LONGEST_FIRST's next order."""
+    if len(results) < WHOLE_RUN:
+        return []
+    ordered = sorted(results, key=lambda one: -one.seconds)
+    told = ", ".join(f"{one.name} {one.seconds:.0f}" for one in ordered[:LONGEST_TOLD])
+    return [f"longest, in seconds of {sum(one.seconds for one in ordered):.0f} in all: {told}"]
+
+
 def closing(results, flaky):
     """The last thing in a log: all failures, what passed at its second chance alone, and the sums."""
     lines = []
@@ -246,6 +258,7 @@ def closing(results, flaky):
     for result in sorted(flaky, key=lambda one: one.name):
         lines.append(f"FLAKY {result.name}: failed beside others (load {result.load:.1f}), passed alone")
         lines += ["    " + line for line in asserted(result, "it had failed")]
+    lines += longest(results)
     skipped = sum(result.skipped for result in results)
     lines.append(
         f"{sum(result.passed for result in results)} passed, {sum(result.failed for result in results)} failed"
@@ -492,7 +505,7 @@ def main():
     tests = collect(options)
     results = run_all(tests, max(options.jobs, 1))
     flaky = give_second_chances(tests, results)
-    print("\n".join(closing(results.values(), flaky)))
+    print("\n".join(closing(list(results.values()), flaky)))
     if not results:
         print("no test has such a name" if options.names else "no test was found", file=sys.stderr)
         return 2
