@@ -10,6 +10,20 @@ await withPage(url, async (page) => {
   answer.first = await shown();
   answer.rows = await page.evaluate(() => graph.rows.length);
   answer.milliseconds = await page.evaluate(() => performance.now());
+  // The pointer: what is under it is told beside it, within the window.
+  const at = await page.$eval("#graph", (canvas) => { const box = canvas.getBoundingClientRect(); return { x: box.left, y: box.top, width: box.width }; });
+  await page.mouse.move(at.x + at.width - 5, at.y + 27);
+  answer.tip = await page.$eval(".tip", (tip) => { const box = tip.getBoundingClientRect(); return { text: tip.textContent, hidden: tip.hidden, within: box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight }; });
+  await page.mouse.move(1, 1);
+  answer.away = await page.$eval(".tip", (tip) => tip.hidden);
+  answer.legend = await text("legend");
+  // Plumbing: not there, and there; the figures stay.
+  const plumbing = () => page.evaluate(() => { const names = []; const walk = (node) => { names.push(node.name); node.sorted.forEach(walk); }; walk(graph.tree); return { names, values: graph.tree.values }; });
+  answer.without = await plumbing();
+  await page.keyboard.press("l");
+  answer.with = await plumbing();
+  answer.pressed = await page.$eval("#plumbing", (one) => one.getAttribute("aria-pressed"));
+  await page.keyboard.press("l");
   // Keyboard: in, zoomed, and all the way out again.
   await page.focus("#graph");
   await page.keyboard.press("ArrowDown");

@@ -90,7 +90,7 @@ try {
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press("s");
   await page.waitForFunction(() => document.getElementById("message").textContent.includes("no more"));
-  await page.waitForSelector("tr.chosen button:has-text('Record')");
+  await page.waitForSelector("tr.chosen button:text-is('Record')");
   await page.keyboard.press("s");
   await page.waitForSelector("#record[open]");
   await page.fill("#record-bytes", "1");

@@ -11,7 +11,7 @@ await visit(async ({ open, tell, rows, says, shoot, check, url }) => {
   const pid = await tell("who");
   await page.fill("#filter", pid);
   await page.waitForFunction(() => document.querySelectorAll("#rows tr").length === 1);
-  await page.click("#rows button:has-text('Record')");
+  await page.click("#rows button:text-is('Record')");
   await page.waitForSelector("#record[open]");
   answer.asks = await page.textContent("#record-about");
   await page.click("#record button.primary");

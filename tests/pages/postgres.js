@@ -12,6 +12,7 @@ await visit(async ({ open, tell, rows, says, shoot, check, url }) => {
   answer.busy = await rows(page);
   await shoot(page, "postgres-1280-busy");
   await page.keyboard.press("2");
+  await page.keyboard.press("l"); // plumbing, too: palloc is what PostgreSQL asks by
   await page.waitForSelector("#functions tr");
   answer.functions = await page.$$eval("#functions tr", (all) => all.slice(0, 60).map((row) => row.innerText.replace(/\s+/g, " ")));
   await page.fill("#search", "palloc|AllocSet");

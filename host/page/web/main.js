@@ -186,6 +186,7 @@ const keys = {
   m: () => profile.nextMetric(),
   i: () => at("invert").click(),
   f: () => at("flip").click(),
+  l: () => profile.togglePlumbing(),
   t: () => theme(),
   "?": () => at("keys").showModal(),
 };

@@ -216,8 +216,8 @@ function fill(one, depth) {
   set(parts.events, one.rate >= 1 ? `${countText(Math.round(one.rate))}/s` : "");
   set(parts.lost, row.lost_events ? countText(row.lost_events) : "");
   parts.lost.classList.toggle("bad", row.lost_events > 0);
-  set(parts.action, row.recording ? "Stop" : "Record");
-  parts.action.setAttribute("aria-label", `${row.recording ? "Stop" : "Record"} ${row.name} ${row.pid}`);
+  set(parts.action, row.recording ? "Stop recording" : "Record");
+  parts.action.setAttribute("aria-label", `${row.recording ? "Stop recording" : "Record"} ${row.name} ${row.pid}`);
   parts.action.hidden = over || !live || row.recordable === false;
 }
 

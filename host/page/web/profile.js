@@ -23,7 +23,8 @@ let say = () => {};
 
 // What the data at hand knows.
 const figures = () => figuresOf(data);
-const metricOf = (text) => Math.max(0, figures().indexOf((text || "live-bytes").replace("-", " ")));
+// Without a choice it is the figure that tells most: what is live, or the peak where hardly anything is.
+const metricOf = (text) => Math.max(0, text ? figures().indexOf(text.replace("-", " ")) : data ? data.metric : 0);
 
 export function title() {
   const row = state.pid ? processes.byPid(state.pid) : null;
@@ -43,6 +44,7 @@ export function init(isLive, onSay) {
   at("source").onchange = () => change({ dump: at("source").value });
   at("before").onchange = () => change({ before: at("before").value });
   at("invert").onclick = () => change({ invert: state.invert ? "" : "1", zoom: "" });
+  at("plumbing").onclick = togglePlumbing;
   at("flip").onclick = () => change({ flame: state.flame ? "" : "1" });
   at("search").oninput = () => change({ search: at("search").value });
   at("refresh").onclick = () => load(true);
@@ -76,14 +78,16 @@ function apply() {
   at("before").value = state.before;
   at("invert").setAttribute("aria-pressed", state.invert === "1");
   at("flip").setAttribute("aria-pressed", state.flame === "1");
+  at("plumbing").setAttribute("aria-pressed", state.plumbing === "1");
   if (at("search").value !== state.search) { at("search").value = state.search; }
   let path = [];
   try { path = JSON.parse(state.zoom || "[]"); } catch { path = []; }
-  Object.assign(graph, { metric: metricOf(state.metric), invert: state.invert === "1", flip: state.flame === "1", search: state.search, path: Array.isArray(path) ? path : [] });
+  Object.assign(graph, { metric: metricOf(state.metric), invert: state.invert === "1", flip: state.flame === "1", plumbing: state.plumbing === "1", search: state.search, path: Array.isArray(path) ? path : [] });
 }
 
 function onGraph() {
   at("where").textContent = graph.whereText();
+  at("legend").textContent = graph.legendText();
   at("frame-name").textContent = graph.nameText();
   at("frame-figures").textContent = graph.figuresText();
   at("found").textContent = graph.foundText();
@@ -142,7 +146,7 @@ function clear() {
   data = null;
   at("flame-view").classList.add("empty");
   at("functions").replaceChildren();
-  for (const id of ["where", "frame-name", "frame-figures", "found"]) { at(id).textContent = ""; }
+  for (const id of ["where", "legend", "frame-name", "frame-figures", "found"]) { at(id).textContent = ""; }
 }
 
 // A process that runs and was never recorded has no profile.
@@ -176,6 +180,7 @@ export function onState(changed) {
 
 export const key = (name) => graph.key(name);
 export const nextMetric = () => change({ metric: FIGURES[(metricOf(state.metric) + 1) % figures().length].replace(" ", "-") });
+export const togglePlumbing = () => change({ plumbing: state.plumbing ? "" : "1", zoom: "" });
 export const redraw = () => graph.draw();
 
 // ---- functions: what each holds itself, and with all that it called; a recursive one counts once a stack. Or types and heaps: what

@@ -1,5 +1,5 @@
 // What is seen, as the address bar holds it.
-const KEYS = ["tab", "pid", "role", "metric", "by", "dump", "before", "search", "invert", "flame", "zoom", "filter", "ended", "sort", "span", "component"];
+const KEYS = ["tab", "pid", "role", "metric", "by", "dump", "before", "search", "invert", "flame", "plumbing", "zoom", "filter", "ended", "sort", "span", "component"];
 const listeners = [];
 
 function read() {

@@ -12,7 +12,11 @@ struct request {
 
 static const struct ml_option options[] = {
     ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
-    ML_ROW_METRIC(struct request, metric, "what is shown first (default: live)"),
+    ML_ROW_METRIC(
+        struct request,
+        metric,
+        "what is shown first (default: live, or the peak where hardly anything is live)"
+    ),
     ML_ROW_PID(struct request, load.pid, "this process only"),
     ML_ROW_HEAP(struct request, load.heap),
     ML_ROW_BY(struct request, load.grouping),
@@ -27,9 +31,10 @@ static int run(const struct ml_command *command, char *const *words) {
     struct ml_loaded loaded;
     struct ml_output output;
     enum ml_status status = ML_OK;
+    uint64_t given = 0;
     int exit_code = ML_EXIT_OK;
 
-    if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
+    if (!ml_command_read(command, words, &request, &given, &exit_code)) {
         return exit_code;
     }
     if (!request.output && isatty(STDOUT_FILENO)) {
@@ -37,6 +42,9 @@ static int run(const struct ml_command *command, char *const *words) {
     }
     request.load.output_path = request.output;
     exit_code = ml_command_load(command, &request.load, &loaded);
+    if (exit_code == ML_EXIT_OK && !ml_option_given(&command->table, given, "--metric")) {
+        request.metric = ml_metric_telling(&loaded.profile.tree);
+    }
     if (exit_code == ML_EXIT_OK &&
         !ml_command_knows(command, request.load.path, &loaded, request.metric)) {
         exit_code = ML_EXIT_LACKING;

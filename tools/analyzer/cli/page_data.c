@@ -28,7 +28,11 @@ static const struct ml_option options[] = {
     {.name = "--metrics",
      ML_CHOICE_TO(struct request, form, FORM_METRICS),
      .help = "the same for Prometheus"},
-    ML_ROW_METRIC(struct request, metric, "what is shown first (default: live)"),
+    ML_ROW_METRIC(
+        struct request,
+        metric,
+        "what is shown first (default: live, or the peak where hardly anything is live)"
+    ),
     ML_ROW_PID(struct request, load.pid, "this process only"),
     {.name = "--role",
      ML_TEXT_TO(struct request, load.role),
@@ -72,9 +76,10 @@ static enum ml_status write_data(
 static int run(const struct ml_command *command, char *const *words) {
     struct request request = {.load = {.processes = ML_LOAD_OWN}};
     struct ml_loaded loaded[2];
+    uint64_t given = 0;
     int exit_code = ML_EXIT_OK;
 
-    if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
+    if (!ml_command_read(command, words, &request, &given, &exit_code)) {
         return exit_code;
     }
     if (request.form == FORM_MEMORY || request.form == FORM_METRICS) {
@@ -82,6 +87,9 @@ static int run(const struct ml_command *command, char *const *words) {
         request.load.is_nameless = true; /* it is asked for every few seconds */
     }
     exit_code = ml_command_load_with(command, &request.load, request.before, loaded);
+    if (exit_code == ML_EXIT_OK && !ml_option_given(&command->table, given, "--metric")) {
+        request.metric = ml_metric_telling(&loaded[0].profile.tree);
+    }
     if (exit_code == ML_EXIT_OK &&
         !ml_command_knows(command, request.load.path, &loaded[0], request.metric)) {
         exit_code = ML_EXIT_LACKING;

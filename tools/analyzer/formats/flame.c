@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "tools/analyzer/formats/units.h"
+#include "tools/analyzer/names/plumbing.h"
 #include "tools/analyzer/stacks/frame_tree.h"
 #include "tools/analyzer/stacks/module_pairs.h"
 #include "tools/analyzer/stacks/process_pairs.h"
@@ -233,6 +234,21 @@ static bool put_views(struct flame *flame, struct ml_json *json, bool is_diff) {
     return done;
 }
 
+/* Numbers of frames that are plumbing: the page leaves them out unless one asks. A type, a thread
+ * or a scope may have such a name, and is none. */
+static void put_plumbing(const struct flame *flame, struct ml_json *json) {
+    ml_json_line(json);
+    ml_json_open_member(json, "plumbing", '[');
+    for (size_t i = 0; i < flame->shown_count; i++) {
+        const struct ml_frame *frame = &flame->shown[i];
+        if ((frame->kind == ML_FRAME_ADDRESS || frame->kind == ML_PLACE_FUNCTION) &&
+            ml_is_plumbing(flame->tree.texts.strings[frame->name].bytes)) {
+            ml_json_number(json, i + 1);
+        }
+    }
+    ml_json_close(json, ']');
+}
+
 /* Frames as [caller's number or 0, name, module], and the texts that they name. */
 static bool put_frames(const struct flame *flame, struct ml_json *json) {
     uint32_t *texts = calloc(flame->tree.texts.count + 1, sizeof *texts); /* number + 1 */
@@ -439,6 +455,7 @@ static bool put_data(
     ml_json_number_member(json, "metric", figure_of(metric));
     ml_json_number_member(json, "frames_total", flame->tree.frames_count);
     done = put_views(flame, json, before != NULL) && put_frames(flame, json);
+    put_plumbing(flame, json);
     ml_json_close(json, '}');
     return done;
 }

@@ -31,6 +31,7 @@ class FlameGraph {
     this.metric = 0;
     this.invert = false;
     this.flip = false;
+    this.plumbing = false; // whether it is shown: operator new, std::, starts of threads
     this.search = "";
     this.path = []; // names of the zoomed frame and its callers
     this.tree = null; // {name, module, parent, children, values, before: by figure, width, x, depth}
@@ -40,8 +41,18 @@ class FlameGraph {
     this.found = 0;
     this.searchError = false;
     this.hashes = new Map();
-    canvas.onclick = (event) => { const node = this.under(event); if (node) { this.zoom(node); } };
-    canvas.onmousemove = (event) => { const node = this.under(event); if (node && node !== this.hovered) { this.hovered = node; this.draw(); } };
+    this.tip = document.createElement("div");
+    this.tip.className = "tip";
+    this.tip.setAttribute("role", "tooltip");
+    this.tip.hidden = true;
+    document.body.append(this.tip);
+    canvas.onclick = (event) => { const node = this.under(event); if (node) { this.zoom(node); this.point(event, node); } };
+    canvas.onmousemove = (event) => {
+      const node = this.under(event);
+      if (node && node !== this.hovered) { this.hovered = node; this.draw(); }
+      this.point(event, node);
+    };
+    canvas.onmouseleave = () => { this.tip.hidden = true; };
   }
 
   get isDiff() { return this.data.views.some((view) => view.before); }
@@ -68,14 +79,44 @@ class FlameGraph {
     return child;
   }
 
+  // What the frame under the pointer is, beside the pointer, within the window.
+  point(event, node) {
+    this.tip.hidden = !node;
+    if (!node) { return; }
+    const line = (text, name) => { const div = document.createElement("div"); div.className = name; div.textContent = text; return div; };
+    const value = node.values[this.metric];
+    const change = value - node.before[this.metric];
+    this.tip.replaceChildren(
+      line(node.name, "tip-name"),
+      line(this.isDiff
+        ? `${figureText(node.before[this.metric], this.metric)} \u2192 ${figureText(value, this.metric)} (${change > 0 ? "+" : ""}${figureText(change, this.metric)})`
+        : `${figureText(value, this.metric)}, ${shareText(value, this.tree.values[this.metric])} of ${FIGURES[this.metric]}`, ""),
+      ...(node.module && node.module !== node.name ? [line(node.module, "tip-faint")] : []));
+    const [width, height] = [this.tip.offsetWidth, this.tip.offsetHeight];
+    const left = Math.min(event.clientX + 14, window.innerWidth - width - 6);
+    const below = event.clientY + 18;
+    this.tip.style.left = `${Math.max(4, left)}px`;
+    this.tip.style.top = `${below + height > window.innerHeight ? Math.max(4, event.clientY - height - 10) : below}px`;
+  }
+
+  // What width and colour mean.
+  legendText() {
+    const figure = FIGURES[this.metric];
+    return this.isDiff
+      ? `Width: ${figure}, the larger of both sides. Orange has grown, blue has shrunk, grey is as it was.`
+      : `Width: ${figure} of a function and of all that it called. Each file has its colour.`;
+  }
+
   // Flat rows of each stack's own: [frame, 6 figures], and [frame, 3 figures] of pages; frames are [parent + 1, name, module]. What a stack has
   // in both is called twice, with nothing for the other figures.
   eachStack(view, side, call) {
     const frames = this.data.frames;
+    const plumbing = this.plumbing ? new Set() : new Set(this.data.plumbing);
     const each = (rows, count, before) => {
       for (let i = 0; i < rows.length; i += 1 + count) {
         const path = [];
-        for (let frame = rows[i]; frame > 0; frame = frames[3 * (frame - 1)]) { path.push(frame - 1); }
+        for (let frame = rows[i]; frame > 0; frame = frames[3 * (frame - 1)]) { if (!plumbing.has(frame)) { path.push(frame - 1); } }
+        if (!path.length && rows[i] > 0) { path.push(rows[i] - 1); } // of plumbing alone the innermost stays
         call(path, FIGURES.map((_, figure) => figure >= before && figure < before + count ? rows[i + 1 + figure - before] : 0));
       }
     };
@@ -115,7 +156,7 @@ class FlameGraph {
     this.draw();
   }
 
-  order() { return `${this.view} ${this.metric} ${this.invert}`; }
+  order() { return `${this.view} ${this.metric} ${this.invert} ${this.plumbing}`; }
 
   // What a node is as wide as; in a diff the larger of both sides, so that what is gone is seen, too. Siblings stand by width, but
   // those that were there before (`old`) stay in their order.

@@ -42,6 +42,11 @@ ml_metric_bytes(const struct ml_profile_totals *totals, enum ml_metric metric) {
 }
 
 /* Of a figure of pages: the blocks that are live. */
+/* The figure that tells most: what is live, or the peak where hardly anything is live any more. */
+static inline enum ml_metric ml_metric_telling(const struct ml_profile_totals *tree) {
+    return tree->live_bytes < tree->peak_bytes / 10 ? ML_METRIC_PEAK : ML_METRIC_LIVE;
+}
+
 static inline uint64_t
 ml_metric_blocks(const struct ml_profile_totals *totals, enum ml_metric metric) {
     switch (metric) {
