@@ -26,7 +26,8 @@ enum { ALL_LINES = 255, KIND_OTHER = 0, KIND_RAW = 255 };
 enum { HEAD_BYTES = 3, FRAME_BYTES = 3, WORDS_MAX = 16, PATH_BYTES = 40 };
 
 /* The sandbox would be up for all inputs that come. */
-void ml_confine(const char *output_path) {
+void ml_confine(const char *output_path, const char *second_path) {
+    (void)second_path;
     (void)output_path;
 }
 

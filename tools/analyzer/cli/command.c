@@ -109,6 +109,10 @@ const char *ml_command_newest(const struct ml_command *command) {
     return newest_of(command, NULL);
 }
 
+const char *ml_command_newest_in(const struct ml_command *command, const char *folder) {
+    return newest_of(command, folder);
+}
+
 /* Let folders be their newest dumps. False after an error message. */
 static bool find_dumps(const struct ml_command *command, void *request, int *out_exit_code) {
     const struct ml_option_table *table = &command->table;
@@ -278,7 +282,7 @@ void ml_command_confine(const struct ml_load *load) {
     }
     ml_process_files_start();
     (void)ml_cache_keeper_start();
-    ml_confine(load->output_path);
+    ml_confine(load->output_path, load->second_output_path);
 }
 
 struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load) {

@@ -18,7 +18,9 @@ enum {
     ML_EXIT_OK = 0,
     ML_EXIT_FAILED = 1,
     ML_EXIT_USAGE = 2,
-    ML_EXIT_LACKING = 3 /* the dump does not have the requested process or time */
+    ML_EXIT_LACKING = 3, /* the dump does not have the requested process or time */
+    ML_EXIT_BROKEN = 3,  /* of budgets, which ask for nothing that a dump may lack */
+    ML_EXIT_UNSURE = 4   /* a budget can be called neither held nor broken */
 };
 
 /* Which of a command's operands are dumps: a folder stands for its newest one. */
@@ -37,6 +39,7 @@ struct ml_command {
 
 extern const struct ml_command ml_command_report;
 extern const struct ml_command ml_command_convert;
+extern const struct ml_command ml_command_check;
 extern const struct ml_command ml_command_diff;
 extern const struct ml_command ml_command_entries;
 extern const struct ml_command ml_command_flamegraph;
@@ -151,6 +154,9 @@ bool ml_command_read(
  * error message. */
 const char *ml_command_newest(const struct ml_command *command);
 
+/* The same of a folder. */
+const char *ml_command_newest_in(const struct ml_command *command, const char *folder);
+
 /* Width and colour that suit stdout. */
 struct ml_report_style ml_command_style(void);
 
@@ -204,21 +210,22 @@ enum ml_moment {
 
 /* Options of a load. */
 struct ml_load {
-    const char *path;              /* "-": stdin */
-    const char *output_path;       /* the only file that may be written; NULL: none */
-    uint32_t pid;                  /* this process alone, as if it were the tree; 0: all */
-    const char *role;              /* processes of that role alone; NULL: all */
-    const char *heap;              /* all figures are of that heap's; NULL: malloc's */
-    bool may_lack_heap;            /* an earlier dump: the heap may not be in it yet */
-    bool may_lack;                 /* an earlier dump: the pid or role may not be in it yet */
-    uint64_t prune_bytes;          /* tools/analyzer/stacks/prune.h; 0: nothing is left out */
-    struct ml_frame_filter filter; /* tools/analyzer/stacks/frame_filter.h; good ones */
-    enum ml_grouping grouping;     /* tools/analyzer/stacks/regroup.h */
-    uint32_t dump;                 /* which of the file's, from 1; 0: the last */
-    enum ml_groups_of groups;      /* tools/analyzer/report/breakdown.h */
-    const char *alternative_dirs;  /* tools/analyzer/symbols/search.h; NULL: none */
-    const char *breakpad_dirs;     /* likewise */
-    enum ml_ended ended;           /* whether what processes left counts as live */
+    const char *path;               /* "-": stdin */
+    const char *output_path;        /* the only file that may be written; NULL: none */
+    const char *second_output_path; /* and this one */
+    uint32_t pid;                   /* this process alone, as if it were the tree; 0: all */
+    const char *role;               /* processes of that role alone; NULL: all */
+    const char *heap;               /* all figures are of that heap's; NULL: malloc's */
+    bool may_lack_heap;             /* an earlier dump: the heap may not be in it yet */
+    bool may_lack;                  /* an earlier dump: the pid or role may not be in it yet */
+    uint64_t prune_bytes;           /* tools/analyzer/stacks/prune.h; 0: nothing is left out */
+    struct ml_frame_filter filter;  /* tools/analyzer/stacks/frame_filter.h; good ones */
+    enum ml_grouping grouping;      /* tools/analyzer/stacks/regroup.h */
+    uint32_t dump;                  /* which of the file's, from 1; 0: the last */
+    enum ml_groups_of groups;       /* tools/analyzer/report/breakdown.h */
+    const char *alternative_dirs;   /* tools/analyzer/symbols/search.h; NULL: none */
+    const char *breakpad_dirs;      /* likewise */
+    enum ml_ended ended;            /* whether what processes left counts as live */
     enum ml_moment moment;
     enum ml_load_processes processes;
     bool takes_unrecorded; /* it has words for a process without a profile */

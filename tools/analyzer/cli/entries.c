@@ -283,7 +283,7 @@ static int run(const struct ml_command *command, char *const *words) {
         return exit_code;
     }
     (void)ml_allocator_families_read(request.list, strlen(request.list), &given);
-    ml_confine(NULL);
+    ml_confine(NULL, NULL);
     switch (ml_entries_open(&entries, request.files[0], &given)) {
     case ML_ENTRIES_READ:
         exit_code = tell(command, &entries, &request);

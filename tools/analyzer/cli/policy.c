@@ -1,17 +1,14 @@
 #include "tools/analyzer/cli/policy.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/input_file.h"
+#include "tools/analyzer/cli/text_file.h"
 
 /* The bytes of a policy. NULL: there is a message. Owner: free. */
 static char *read_text(const struct ml_command *command, const char *name, size_t *out_count) {
     const char *built_in = ml_policy_built_in(name);
-    bool is_stream = false;
-    FILE *file = NULL;
     char *bytes = NULL;
 
     if (built_in) {
@@ -22,29 +19,9 @@ static char *read_text(const struct ml_command *command, const char *name, size_
         }
         return bytes;
     }
-    file = ml_input_open(name, &is_stream);
-    if (!file) {
-        ml_command_say_of(
-            command,
-            name,
-            errno == ENOENT ? "%s; policies are l0, l1, l2 and files" : "%s",
-            ml_input_trouble(errno)
-        );
-        return NULL;
-    }
-    bytes = malloc(ML_POLICY_MAX_BYTES + 2);
-    if (bytes) {
-        *out_count = fread(bytes, 1, ML_POLICY_MAX_BYTES + 1, file); /* one more: it is too large */
-    }
-    if (!bytes || ferror(file)) {
-        ml_command_say_of(
-            command, name, "%s", bytes ? "it cannot be read" : ml_status_text(ML_ENV_MEMORY)
-        );
-        free(bytes);
-        bytes = NULL;
-    }
-    fclose(file);
-    return bytes;
+    return ml_command_text_file(
+        command, name, ML_POLICY_MAX_BYTES, "policies are l0, l1, l2 and files", out_count
+    );
 }
 
 int ml_command_policy(

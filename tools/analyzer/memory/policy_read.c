@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "tools/analyzer/memory/json_comments.h"
 #include "tools/analyzer/memory/policy.h"
 #include "tools/analyzer/memory/policy_internal.h"
 
@@ -333,22 +334,6 @@ static bool root_read(struct reading *reading, json_t *root) {
            ml_policy_check(reading->policy, reading->file, reading->error);
 }
 
-/* JSON has no comments, policies have: lines that begin with // become empty. */
-static void drop_comments(char *bytes, size_t count) {
-    for (size_t at = 0; at < count;) {
-        const char *end = memchr(bytes + at, '\n', count - at);
-        const size_t next = end ? (size_t)(end - bytes) + 1 : count;
-        size_t first = at;
-        while (first < next && (bytes[first] == ' ' || bytes[first] == '\t')) {
-            first++;
-        }
-        if (next - first >= 2 && bytes[first] == '/' && bytes[first + 1] == '/') {
-            memset(bytes + at, ' ', next - at - (end ? 1 : 0));
-        }
-        at = next;
-    }
-}
-
 bool ml_policy_read(
     struct ml_policy *policy,
     const char *bytes,
@@ -368,7 +353,7 @@ bool ml_policy_read(
         return fail(&reading, "out of memory");
     }
     memcpy(copy, bytes, count_bytes);
-    drop_comments(copy, count_bytes);
+    ml_json_drop_comments(copy, count_bytes);
     json_t *root = json_loadb(copy, count_bytes, JSON_REJECT_DUPLICATES, &where);
     free(copy);
     if (!root) {

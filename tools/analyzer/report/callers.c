@@ -144,6 +144,17 @@ void ml_report_callers_in(
     }
 }
 
+void ml_report_callers_of(
+    const struct ml_report *report,
+    uint32_t node,
+    size_t columns,
+    char out_callers[ML_REPORT_CALLERS_BYTES]
+) {
+    const struct ml_report_page page = {.report = report};
+
+    ml_report_callers_in(&page, node, columns, out_callers);
+}
+
 void ml_report_callers(
     const struct ml_report_page *page, uint32_t node, char out_callers[ML_REPORT_CALLERS_BYTES]
 ) {

@@ -141,7 +141,6 @@ void ml_report_tell(const struct ml_report_page *page, uint32_t node, struct ml_
 
 /* "inner < outer < ...", of the frames that ml_report_tell() chooses. In so many columns, or in
  * those beside a list's figures. */
-enum { ML_REPORT_CALLERS_BYTES = 256 };
 void ml_report_callers_in(
     const struct ml_report_page *page,
     uint32_t node,

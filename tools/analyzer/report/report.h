@@ -54,6 +54,16 @@ void ml_report_text(const struct ml_report *report, const struct ml_report_style
  * the breakdown, or stacks with their frames joined by ';', outermost first. */
 void ml_report_csv(const struct ml_report *report, FILE *out);
 
+/* "inner < outer < ...": the callers of a stack that have names, in so many columns. Of the report
+ * the stacks alone count. */
+enum { ML_REPORT_CALLERS_BYTES = 256 };
+void ml_report_callers_of(
+    const struct ml_report *report,
+    uint32_t node,
+    size_t columns,
+    char out_callers[ML_REPORT_CALLERS_BYTES]
+);
+
 /* Sort by the change in one figure, largest first. */
 void ml_report_diff_sort(struct ml_diff *diff, enum ml_metric metric);
 

@@ -2,6 +2,6 @@
 
 #include "tools/analyzer/sandbox/confine_filter.h"
 
-void ml_confine(const char *output_path) {
-    ml_confine_but(output_path, 0);
+void ml_confine(const char *output_path, const char *second_path) {
+    ml_confine_but(output_path, second_path, 0);
 }

@@ -8,8 +8,8 @@
 #define MEMLOG_TOOLS_ANALYZER_SANDBOX_CONFINE_H
 
 /* Enter the sandbox for good. `output_path` is the file that will be written: its folder stays open
- * for writing. NULL: none. A kernel without seccomp or Landlock is no error: without a sandbox the
- * analyzer may do what every other program of its user may. */
-void ml_confine(const char *output_path);
+ * for writing, and so does that of `second_path`. NULL: none. A kernel without seccomp or Landlock
+ * is no error: without a sandbox the analyzer may do what every other program of its user may. */
+void ml_confine(const char *output_path, const char *second_path);
 
 #endif

@@ -50,7 +50,7 @@ static void permit_folder_of(int ruleset_fd, const char *path) {
     }
 }
 
-static void confine_files(const char *output_path) {
+static void confine_files(const char *output_path, const char *second_path) {
     const struct landlock_ruleset_attr attributes = {.handled_access_fs = writing};
     int ruleset_fd = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
 
@@ -59,6 +59,9 @@ static void confine_files(const char *output_path) {
     }
     if (output_path) {
         permit_folder_of(ruleset_fd, output_path);
+    }
+    if (second_path) {
+        permit_folder_of(ruleset_fd, second_path);
     }
     syscall(SYS_landlock_restrict_self, ruleset_fd, 0);
     close(ruleset_fd);
@@ -81,13 +84,14 @@ static uint32_t action(const void *context, const struct ml_seccomp_line *line) 
     return line->line == choice->deadly_line ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ALLOW;
 }
 
-void ml_confine_but(const char *output_path, uint32_t deadly_line) {
+void ml_confine_but(const char *output_path, const char *second_path, uint32_t deadly_line) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return;
     }
-    confine_files(output_path);
+    confine_files(output_path, second_path);
     if (CONFINE_CALLS) {
-        const struct choice chosen = {.writes = output_path != NULL, .deadly_line = deadly_line};
+        const struct choice chosen = {
+            .writes = output_path || second_path, .deadly_line = deadly_line};
         const struct ml_seccomp_choice choice = {
             .refused = SCMP_ACT_ERRNO(EPERM), .action = action, .context = &chosen};
         (void)ml_seccomp_load(&ml_analyzer_policy, &choice);

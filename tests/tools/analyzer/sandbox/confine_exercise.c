@@ -27,8 +27,8 @@ static uint32_t deadly_line;
 static void *volatile kept;
 
 /* In the place of tools/analyzer/sandbox/confine.c. */
-void ml_confine(const char *output_path) {
-    ml_confine_but(output_path, deadly_line);
+void ml_confine(const char *output_path, const char *second_path) {
+    ml_confine_but(output_path, second_path, deadly_line);
 }
 
 /* libelf reads a file by position where it may not map it. */
@@ -123,7 +123,7 @@ int main(int argc, char **argv) {
     deadly_line = (uint32_t)strtoul(argv[1], NULL, 10);
     for (size_t i = 0; i < sizeof exercises / sizeof exercises[0]; i++) {
         if (strcmp(argv[2], exercises[i].name) == 0) {
-            ml_confine(NULL);
+            ml_confine(NULL, NULL);
             return exercises[i].do_it(argc > 3 ? argv[3] : "");
         }
     }

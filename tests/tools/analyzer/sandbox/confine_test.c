@@ -52,7 +52,7 @@ static int confined(int (*check)(const void *context), const void *context, cons
         /* Should a mount work, it is not everybody's. */
         (void)!unshare(CLONE_NEWNS);
         (void)!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-        ml_confine(output);
+        ml_confine(output, NULL);
         _exit(check(context));
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
