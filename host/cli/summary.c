@@ -1,36 +1,17 @@
 #include "host/cli/summary.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/shell_word.h"
-#include "host/process/paths.h"
+#include "host/cli/analyzer.h"
 
 /* Write the report of the five largest stacks to stderr. False: the analyzer failed. */
-static bool
-report(const char *analyzer_path, const struct ml_inherited *inherited, const char *dump_path) {
-    pid_t pid = fork();
-    if (pid < 0) {
-        return false;
-    }
-    if (pid == 0) {
-        ml_inherited_restore(inherited);
-        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
-        ml_launcher_forget_loader(environ);
-        (void)execl(analyzer_path, "memlog", "report", "--summary", dump_path, (char *)NULL);
-        _exit(127);
-    }
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR) {
-            return false;
-        }
-    }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+static bool report(const struct ml_inherited *inherited, const char *dump_path) {
+    const char *const words[] = {"report", "--summary", dump_path, NULL};
+    return ml_analyzer_run(inherited, words, false) == 0;
 }
 
 /* The command by which a person can start memlog again from the current folder. */
@@ -61,11 +42,7 @@ void ml_summary(
     if (log->quiet) {
         return;
     }
-    struct ml_error_message error = {.text = ""};
-    char analyzer_path[PATH_MAX];
-    if (ml_paths_find(ML_ANALYZER_FILE, analyzer_path, &error) != ML_OK) {
-        ml_say(log, "%s: no summary", error.text);
-    } else if (!report(analyzer_path, inherited, dump_path)) {
+    if (!report(inherited, dump_path)) {
         ml_say(log, "memlog-analyzer could not make a summary of %s", dump_path);
     }
     char path[PATH_MAX];
