@@ -30,6 +30,7 @@ static const struct ml_subcommand subcommands[] = {
     OF_ANALYZER("report", "who holds which memory, as text or JSON"),
     OF_ANALYZER("convert", "turn a dump into another format"),
     OF_ANALYZER("diff", "what changed between two dumps"),
+    OF_ANALYZER("check", "hold dumps against a budget, for build servers"),
     OF_ANALYZER("flamegraph", "one HTML page with a flame graph"),
     OF_ANALYZER("symbolize", "add function names to a dump"),
     OF_ANALYZER("timeline", "what was live when, and what grew"),

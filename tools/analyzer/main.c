@@ -12,6 +12,7 @@ static const struct ml_command *const commands[] = {
     &ml_command_report,
     &ml_command_convert,
     &ml_command_diff,
+    &ml_command_check,
     &ml_command_flamegraph,
     &ml_command_symbolize,
     &ml_command_timeline,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "tools/analyzer/budget/verdict.h"
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/formats/flame.h"
 #include "tools/analyzer/formats/pprof.h"
@@ -20,7 +21,17 @@ struct request {
     const char *heap;
     struct ml_frame_filter filter;
     enum ml_grouping grouping;
+    struct ml_budget_limit growth; /* is_growth: there is one */
 };
+
+/* The figure is chosen behind it, by --metric. */
+static bool read_limit(void *to, const char *value, struct ml_error_message *why) {
+    struct request *request = to;
+
+    (void)why;
+    request->growth = (struct ml_budget_limit){.is_growth = true};
+    return ml_budget_limit_read(&request->growth, value);
+}
 
 static const struct ml_option options[] = {
     {.name = "--json",
@@ -51,6 +62,12 @@ static const struct ml_option options[] = {
     ML_ROWS_FRAME_FILTER(struct request, filter),
     ML_ROW_BY(struct request, grouping),
     ML_ROW_ENDED(struct request, ended),
+    {.name = "--fail-if-grew",
+     ML_READ_BY(read_limit),
+     .value = "SIZE|PERCENT%",
+     .wants = "a size or a share, such as 1M or 5%,",
+     .help = "end with 3 where --metric of all stacks that are compared grew by more, and with 4 "
+             "where that cannot be told for sure"},
 };
 
 static enum ml_status
@@ -149,6 +166,55 @@ static enum ml_metric largest_change(const struct ml_report sides[ML_DIFF_SIDES]
     return fabs(peak) > FAR_MORE * fabs(live) ? ML_METRIC_PEAK : ML_METRIC_LIVE;
 }
 
+/* Judge what grew; the sentence is for people. The exit code. */
+static int judge(
+    const struct ml_command *command,
+    const struct request *request,
+    const struct ml_report reports[ML_DIFF_SIDES]
+) {
+    static const enum ml_budget_figure figures[] = {
+        [ML_METRIC_LIVE] = ML_BUDGET_LEFT_BYTES,
+        [ML_METRIC_PEAK] = ML_BUDGET_PEAK_BYTES,
+        [ML_METRIC_TOTAL] = ML_BUDGET_TOTAL_BYTES};
+    char name[] = "--fail-if-grew";
+    struct ml_budget_rule rule = {
+        .name = name, .is_of_all_stacks = true, .limits = {request->growth}, .limits_count = 1};
+    const struct ml_budget_rules budget = {.rules = &rule, .rules_count = 1};
+    struct ml_budget_value values[ML_DIFF_SIDES];
+    struct ml_budget_dump dumps[ML_DIFF_SIDES];
+    struct ml_budget_side sides[ML_DIFF_SIDES];
+    struct ml_budget_verdicts verdicts = {.results = NULL};
+    int exit_code = ML_EXIT_FAILED;
+    bool done = true;
+
+    rule.limits[0].figure = figures[request->metric];
+    for (int side = 0; side < ML_DIFF_SIDES; side++) {
+        values[side] = (struct ml_budget_value){.is_known = false};
+        dumps[side] =
+            (struct ml_budget_dump){.file = reports[side].file_path, .values = &values[side]};
+        sides[side] = (struct ml_budget_side){.dumps = &dumps[side], .count = 1};
+        done = done && ml_budget_measure(&budget, reports[side].stacks, &values[side]);
+    }
+    if (done &&
+        ml_budget_judge(&budget, name, &sides[ML_DIFF_TO], &sides[ML_DIFF_FROM], &verdicts)) {
+        const struct ml_budget_result *result = &verdicts.results[0];
+        char text[ML_BUDGET_SENTENCE_BYTES];
+        static const int codes[ML_VERDICTS] = {
+            [ML_VERDICT_HELD] = ML_EXIT_OK,
+            [ML_VERDICT_UNSURE] = ML_EXIT_UNSURE,
+            [ML_VERDICT_BROKEN] = ML_EXIT_BROKEN};
+        ml_command_say(
+            command, "%s: %s", ml_verdict_name(result->verdict), ml_budget_sentence(result, text)
+        );
+        exit_code = codes[result->verdict];
+    } else {
+        ml_command_say(command, "%s", ml_status_text(ML_ENV_MEMORY));
+    }
+    ml_budget_verdicts_fini(&verdicts);
+    ml_budget_values_clear(values, ML_DIFF_SIDES);
+    return exit_code;
+}
+
 static int run(const struct ml_command *command, char *const *words) {
     struct request request = {.form = FORM_TEXT};
     struct ml_loaded loaded[ML_DIFF_SIDES] = {0};
@@ -170,6 +236,12 @@ static int run(const struct ml_command *command, char *const *words) {
             command, "two dumps are compared: FROM and TO; one is for --leaks alone"
         );
     }
+    if (request.growth.is_growth &&
+        (!request.files[ML_DIFF_TO] || request.metric > ML_METRIC_TOTAL)) {
+        return ml_command_fail(
+            command, "--fail-if-grew goes with two dumps, and with live, peak or total"
+        );
+    }
     exit_code = load_sides(command, &request, loaded, sides);
     for (int side = request.files[ML_DIFF_TO] ? ML_DIFF_FROM : ML_DIFF_TO;
          exit_code == ML_EXIT_OK && side < ML_DIFF_SIDES;
@@ -179,11 +251,16 @@ static int run(const struct ml_command *command, char *const *words) {
         }
     }
     if (exit_code == ML_EXIT_OK && (request.form == FORM_TEXT || request.form == FORM_HTML) &&
-        !ml_option_given(&command->table, given, "--metric")) {
-        request.metric = largest_change(sides);
+        !request.growth.is_growth && !ml_option_given(&command->table, given, "--metric")) {
+        request.metric = largest_change(sides); /* a verdict is always of the same figure */
     }
     if (exit_code == ML_EXIT_OK) {
         exit_code = say(command, &request, sides);
+    } else if (exit_code == ML_EXIT_LACKING && request.growth.is_growth) {
+        exit_code = ML_EXIT_UNSURE; /* what is not there cannot have grown, nor be called held */
+    }
+    if (exit_code == ML_EXIT_OK && request.growth.is_growth) {
+        exit_code = judge(command, &request, sides);
     }
     ml_loaded_fini(&loaded[ML_DIFF_FROM]);
     ml_loaded_fini(&loaded[ML_DIFF_TO]);
