@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/cli/budget.h"
 #include "host/cli/session.h"
 #include "host/process/image.h"
 #include "host/process/info.h"
@@ -164,13 +165,21 @@ static int run_program(struct run *run, char *const *environment) {
         return exit_code;
     }
     ml_session_run(&run->session);
-    return ml_ending_exit_code(&run->root_ending);
+    exit_code = ml_ending_exit_code(&run->root_ending);
+    return exit_code != 0
+               ? exit_code
+               : ml_budget_exit_code(
+                     run->session.options, &run->session.inherited, run->session.dump_path
+                 );
 }
 
 int ml_run(const struct ml_options *options, char *const *environment) {
     struct run run = {
         .session = {.options = options, .log = {.quiet = options->quiet}, .on_signal = on_signal}};
     int exit_code = ML_EXIT_FAILED;
+    if (!ml_budget_is_good(options)) {
+        return ML_EXIT_USAGE; /* before the program has done anything */
+    }
     ev_timer_init(&run.whom_timer, on_whom_timer, 0., say_whom_after_s);
     run.whom_timer.data = &run;
     if (ml_session_open(&run.session)) {

@@ -81,6 +81,14 @@ static enum ml_status parse(
         ml_error_set(error, "--types=vtable is read with the memory: no --whole=off with it");
         return ML_PEER_FORM;
     }
+    if (options->budget != NULL && options->mode == ML_MODE_NONE) {
+        ml_error_set(error, "--budget judges the final dump: --memlog=none takes none");
+        return ML_PEER_FORM;
+    }
+    if (options->budget_base != NULL && options->budget == NULL) {
+        ml_error_set(error, "--budget-base goes with --budget=FILE");
+        return ML_PEER_FORM;
+    }
     options->sampling_bytes = ml_sampling_bytes(options->sampling, options->sampling_bytes);
     if (options->buffer_bytes != 0) {
         options->staging_slots =

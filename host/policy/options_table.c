@@ -203,7 +203,7 @@ static bool read_attach_duration(void *to, const char *value, struct ml_error_me
 
 /* First what only `memlog run` takes, then what `memlog attach` takes as well, then what only that
  * does: each command's options stand in one piece. */
-enum { OF_RUN_ALONE = 4, OF_ATTACH_ALONE = 3 };
+enum { OF_RUN_ALONE = 6, OF_ATTACH_ALONE = 3 };
 
 static const struct ml_option options[] = {
     {.name = "--memlog",
@@ -223,7 +223,19 @@ static const struct ml_option options[] = {
     {.name = "--end-with-root",
      ML_FLAG_TO(struct ml_options, end_with_root),
      .help = "dump when the first process ends, do not wait for the others"},
+    {.name = "--budget",
+     ML_PATH_TO(struct ml_options, budget),
+     .value = "FILE",
+     .group = "Build servers",
+     .help =
+         "hold the final dump against the rules of FILE, as memlog check does, and end with its "
+         "exit code where the program's is 0: 3 a rule is broken, 4 one can be called neither"},
+    {.name = "--budget-base",
+     ML_PATH_TO(struct ml_options, budget_base),
+     .value = "DUMP",
+     .help = "what the rules count growth from"},
     {.name = "--memlog-role",
+     .group = "Roles and lists",
      ML_READ_BY(read_role),
      .value = "ROLE=REGEX",
      .help = "command lines that match REGEX are a browser, renderer, gpu, utility or other; built "
@@ -456,7 +468,8 @@ const struct ml_option_table ml_run_table = {
     .notes = "Sizes take K, M, G and T (times 1024), times s, m, h and d.\n"
              "\n"
              "Exit code: the program's, 128+N if signal N killed it; 125 memlog failed, 126 the "
-             "program cannot be run, 127 there is no such program, 2 a wrong command line.",
+             "program cannot be run, 127 there is no such program, 2 a wrong command line. With "
+             "--budget and a program that ends with 0: 3, 4 as 'memlog check'.",
     .example = "memlog run --memlog=all -- sqlite3 test.db 'select count(*) from t'",
 };
 

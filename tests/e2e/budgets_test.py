@@ -209,6 +209,25 @@ class Budgets(harness.Case):
         self.assertIn("malloc(BLOCK)", PROGRAM.splitlines()[line - 1])
         self.assertEqual((rule["artifactLocation"]["uri"], rule["region"]["startLine"]), (f"file://{budget}", 5))
 
+    def test_a_run_keeps_the_programs_exit_code_and_else_has_the_budgets(self):
+        held, broken = self.folder / "held.json", self.folder / "broken.json"
+        held.write_text(self.budget({"function": "keep_blocks", "peak": 100 * BLOCK}).read_text())
+        broken.write_text(self.budget({"function": "keep_blocks", "peak": 1}).read_text())
+        base = self.record(99)
+        for budget, own, code in ((held, 0, HELD), (broken, 0, BROKEN), (broken, 7, 7)):
+            folder = self.folder / f"{budget.stem}.{own}"
+            said = self.say("run", "--no-page", "-o", folder, f"--budget={budget}", "--", self.program, 100, own, code=code)
+            self.assertEqual("keep_blocks: peak" in said, own == 0, said)
+        growing = self.budget({"function": "keep_blocks", "peak_growth": BLOCK - 1})
+        words = ("run", "-q", "--no-page", "-o")
+        self.assertEqual(self.say(*words, self.folder / "g", f"--budget={growing}", f"--budget-base={base}", "--", self.program, 100, 0, code=BROKEN), "")
+        self.say(*words, self.folder / "u", f"--budget={growing}", "--", self.program, 100, 0, code=UNSURE)
+        # What is wrong with the budget is said before the program does anything.
+        for wrong in ((f"--budget={self.folder / 'none.json'}",), (f"--budget={growing}", "--budget-base=none"), (f"--budget={growing}", "--memlog=none"),
+                      (f"--budget-base={base}",)):
+            self.say(*words, self.folder / "w", *wrong, "--", self.program, 100, 0, code=USAGE)
+        self.assertFalse((self.folder / "w").exists())
+
     def test_a_wrong_budget_names_file_line_and_next_step(self):
         budget = self.budget({"peak": 1}, {"process": "x", "peek": "1M"})
         said = self.say("check", f"--budget={budget}", "--validate", code=USAGE)
@@ -218,6 +237,19 @@ class Budgets(harness.Case):
         self.assertIn("--budget=FILE", self.say("check", "x", code=USAGE))
         self.say("check", f"--budget={self.budget({'peak': 1})}", "--validate")
         self.say("check", f"--budget={self.budget({'peak': 1})}", self.folder / "none.pftrace", code=FAILED)
+
+    def test_the_pipeline_of_the_examples_passes_and_fails_a_build(self):
+        ci = harness.ROOT / "examples" / "ci"
+        server = self.folder / "server"
+        subprocess.run(["g++", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", server, ci / "server.cc"], check=True)
+        env = self.environment(PATH=f"{harness.OUT}:/usr/bin:/bin")
+        for requests, code, last in (("1000", HELD, "memory: every rule is held"), ("3000", BROKEN, "memory: a rule is broken; the build fails")):
+            words = [str(ci / "pipeline.sh"), str(ci / "budget.json"), "base", str(server), requests]
+            answer = harness.run_words(words, self.folder, env, b"", harness.TIMEOUT)
+            self.assertEqual((answer.returncode, answer.stdout.decode().splitlines()[-1]), (code, last), answer.stderr)
+            (suite,) = xml.etree.ElementTree.parse(self.folder / "memory.xml").getroot()
+            self.assertEqual((suite.get("tests"), suite.get("failures")), ("4", "0" if code == HELD else "2"))
+            self.assertEqual(len(json.loads((self.folder / "memory.sarif").read_text())["runs"][0]["results"]), int(suite.get("failures")))
 
 
 if __name__ == "__main__":
