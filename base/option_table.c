@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/option_table_internal.h"
+#include "base/printable.h"
 #include "base/size.h"
 #include "base/suggest.h"
 
@@ -17,11 +18,21 @@
 const struct ml_option ml_option_help = {
     .name = "--help", .short_name = "-h", .kind = ML_OPTION_FLAG, .help = "this text"};
 
+/* See ml_option_defaults(). */
+static const struct ml_option_default *in_advance;
+static size_t in_advance_count;
+
+void ml_option_defaults(const struct ml_option_default *defaults, size_t count) {
+    in_advance = defaults;
+    in_advance_count = count;
+}
+
 /* One reading. */
 struct reading {
     const struct ml_option_table *table;
     char *to;
     uint64_t given;
+    uint64_t defaulted; /* of those: in advance alone */
     size_t operands_count;
     struct ml_error_message *error;
 };
@@ -189,8 +200,9 @@ static bool choose(struct reading *reading, const struct ml_option *option) {
     memcpy(&before, reading->to + option->offset, sizeof(before));
     for (size_t i = 0; i < table->options_count && before != 0 && before != chosen; i++) {
         const struct ml_option *other = &table->options[i];
+        const bool was_in_advance = (reading->defaulted >> i & 1) != 0;
         if (other->kind == ML_OPTION_CHOICE && other->offset == option->offset &&
-            other->least == before) {
+            other->least == before && !was_in_advance) {
             ml_error_set(
                 reading->error,
                 "%s and %s are different things: one of them",
@@ -265,7 +277,9 @@ static bool read_option(struct reading *reading, char *const *words, size_t *at,
         (*at)++;
     }
     reading->given |= UINT64_C(1) << (option - reading->table->options);
-    return take(reading, option, value);
+    const bool done = take(reading, option, value);
+    reading->defaulted &= ~(UINT64_C(1) << (option - reading->table->options));
+    return done;
 }
 
 /* A word that is no option. */
@@ -330,6 +344,30 @@ static bool read_words(struct reading *reading, char *const *words, bool *out_he
     return true;
 }
 
+/* The words that a file of the user has for the command. */
+static bool read_defaults(struct reading *reading) {
+    struct ml_error_message *error = reading->error;
+    struct ml_error_message why = {.text = ""};
+    bool fine = true;
+    reading->error = &why;
+    for (size_t i = 0; fine && i < in_advance_count; i++) {
+        char *const words[] = {(char *)(uintptr_t)in_advance[i].word, NULL};
+        bool help = false;
+        size_t at = 0;
+        fine = read_option(reading, words, &at, &help);
+        if (help) {
+            ml_error_set(&why, "--help is no default");
+            fine = false;
+        }
+        if (!fine) {
+            ml_error_set(error, "%s: %s", in_advance[i].origin, why.text);
+        }
+    }
+    reading->error = error;
+    reading->defaulted = reading->given;
+    return fine;
+}
+
 enum ml_option_outcome ml_option_table_read(
     const struct ml_option_table *table,
     char *const *words,
@@ -339,11 +377,99 @@ enum ml_option_outcome ml_option_table_read(
 ) {
     struct reading reading = {.table = table, .to = to, .error = error};
     bool help = false;
-    const bool fine = read_words(&reading, words, &help);
+    const bool fine = read_defaults(&reading) && read_words(&reading, words, &help);
     if (out_given != NULL) {
         *out_given = reading.given;
     }
     return !fine ? ML_OPTIONS_WRONG : help ? ML_OPTIONS_HELP : ML_OPTIONS_READ;
+}
+
+/* A row of what is in force; `word` NULL: nothing was said. */
+static void explain(
+    const struct ml_option *option,
+    const char *word,
+    const char *value,
+    const char *origin,
+    FILE *out
+) {
+    const char *equals = word != NULL ? strchr(word, '=') : NULL;
+    const char *shown = equals != NULL  ? equals + 1
+                        : value != NULL ? value
+                        : word != NULL  ? "on"
+                                        : "";
+    (void)fprintf(out, "  %-32s  ", option->name);
+    ml_printable_put_text(out, option->is_secret && word != NULL ? "(secret)" : shown);
+    (void)fputs(word != NULL ? "  " : "", out);
+    ml_printable_put_text(out, origin);
+    (void)fputc('\n', out);
+}
+
+/* The rows of an option in words; *out_has: there are some. False: one is no option's. */
+static bool explain_words(
+    struct reading *reading,
+    const struct ml_option *option,
+    char *const *words,
+    FILE *out,
+    bool *out_has
+) {
+    for (size_t i = 0; words[i] != NULL && strcmp(words[i], "--") != 0; i++) {
+        const size_t count = strcspn(words[i], "=");
+        if (words[i][0] != '-') {
+            continue;
+        }
+        const struct ml_option *found = find(reading->table, words[i], count);
+        if (found == NULL) {
+            return unknown_option(reading, words[i], count);
+        }
+        const bool takes_next =
+            words[i][count] == '\0' && ml_option_has_value(found) && !found->is_value_optional;
+        if (found == option) {
+            explain(option, words[i], takes_next ? words[i + 1] : NULL, "command line", out);
+            *out_has = true;
+        }
+        i += takes_next && words[i + 1] != NULL;
+    }
+    return true;
+}
+
+bool ml_option_table_explain(
+    const struct ml_option_table *table,
+    char *const *words,
+    FILE *out,
+    struct ml_error_message *error
+) {
+    struct reading reading = {.table = table, .error = error};
+    for (size_t i = 0; i < in_advance_count; i++) {
+        const size_t count = strcspn(in_advance[i].word, "=");
+        struct ml_error_message why = {.text = ""};
+        reading.error = &why;
+        if (find(table, in_advance[i].word, count) == NULL) {
+            (void)unknown_option(&reading, in_advance[i].word, count);
+            ml_error_set(error, "%s: %s", in_advance[i].origin, why.text);
+            return false;
+        }
+        reading.error = error;
+    }
+    for (size_t row = 0; row < table->options_count; row++) {
+        const struct ml_option *option = &table->options[row];
+        bool has = false;
+        if (option->help == NULL) {
+            continue; /* it is not for people */
+        }
+        for (size_t i = 0; i < in_advance_count; i++) {
+            if (find(table, in_advance[i].word, strcspn(in_advance[i].word, "=")) == option) {
+                explain(option, in_advance[i].word, NULL, in_advance[i].origin, out);
+                has = true;
+            }
+        }
+        if (!explain_words(&reading, option, words, out, &has)) {
+            return false;
+        }
+        if (!has) {
+            explain(option, NULL, NULL, "default", out);
+        }
+    }
+    return true;
 }
 
 bool ml_option_given(const struct ml_option_table *table, uint64_t given, const char *name) {

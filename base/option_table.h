@@ -101,6 +101,31 @@ struct ml_option_table {
 
 #define ML_OPTIONS(array) .options = (array), .options_count = sizeof(array) / sizeof((array)[0])
 
+/* A command has no more in advance. */
+enum { ML_OPTION_DEFAULTS_MAX = 128 };
+
+/* An option of a command that its user has set in advance. */
+struct ml_option_default {
+    const char *origin; /* "FILE:LINE": error messages begin with it */
+    const char *word;   /* "--name=value", "--flag" */
+};
+
+/* Let the next reading take these in front of the command's own words, checked as those are. What
+ * is given by words wins: also over one that excludes it. At the start of a program, for the one
+ * command that it carries out.
+ *
+ * Owner: borrowed for the program's life. */
+void ml_option_defaults(const struct ml_option_default *defaults, size_t count);
+
+/* What is in force of a table: each option, its value, and where that comes from, among them words
+ * of a command line. False: one of them is none of the table's; there is an error message. */
+bool ml_option_table_explain(
+    const struct ml_option_table *table,
+    char *const *words,
+    FILE *out,
+    struct ml_error_message *error
+);
+
 enum ml_option_outcome {
     ML_OPTIONS_READ = 0,
     ML_OPTIONS_HELP, /* help was asked for: nothing behind that was looked at */

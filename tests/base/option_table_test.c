@@ -317,6 +317,72 @@ START_TEST(a_dump_of_the_table_is_one_line_of_json) {
 }
 END_TEST
 
+static const struct ml_option_default in_advance[] = {
+    {.origin = "mine:3", .word = "--limit=7"},
+    {.origin = "mine:4", .word = "--json"},
+    {.origin = "mine:5", .word = "--loud"},
+};
+
+START_TEST(what_stands_in_a_file_comes_before_the_words) {
+    ml_option_defaults(in_advance, 3);
+    ck_assert_int_eq(parse(&of_files, "a"), ML_OPTIONS_READ);
+    ck_assert(wish.loud);
+    ck_assert_uint_eq(wish.limit, 7);
+    ck_assert_int_eq(wish.form, FORM_JSON);
+    ck_assert(ml_option_given(&of_files, given, "--limit"));
+    ck_assert_int_eq(parse(&of_files, "--limit=2 --csv a"), ML_OPTIONS_READ);
+    ck_assert_uint_eq(wish.limit, 2);
+    ck_assert_int_eq(wish.form, FORM_CSV); /* it excludes --json, and wins */
+    ck_assert_int_eq(parse(&of_files, "--json --csv a"), ML_OPTIONS_WRONG);
+    ml_option_defaults(NULL, 0);
+}
+END_TEST
+
+START_TEST(what_is_wrong_in_a_file_is_named_with_its_line) {
+    static const struct {
+        struct ml_option_default one;
+        const char *error;
+    } cases[] = {
+        {{"mine:3", "--limit=x"}, "mine:3: --limit=x: a whole number"},
+        {{"mine:4", "--limit"}, "mine:4: --limit needs a value"},
+        {{"mine:5", "--limt=3"}, "mine:5: unknown option '--limt'; did you mean '--limit'?"},
+        {{"mine:6", "--loud=1"}, "mine:6: --loud takes no value"},
+        {{"mine:7", "--help"}, "mine:7: --help is no default"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ml_option_defaults(&cases[i].one, 1);
+        ck_assert_int_eq(parse(&of_files, "a"), ML_OPTIONS_WRONG);
+        ck_assert_msg(strstr(error.text, cases[i].error) == error.text, "%s", error.text);
+    }
+    ml_option_defaults(NULL, 0);
+}
+END_TEST
+
+static void explain_to(const struct ml_option_table *table, FILE *out) {
+    static char limit[] = "--limit", number[] = "2", colour[] = "--colour=green", end[] = "--",
+                json[] = "--json";
+    char *const words[] = {limit, number, colour, end, json, NULL};
+    ck_assert_msg(ml_option_table_explain(table, words, out, &error), "%s", error.text);
+}
+
+START_TEST(each_option_is_told_with_where_its_value_comes_from) {
+    ml_option_defaults(in_advance, 1);
+    error = (struct ml_error_message){.text = ""};
+    char *text = written(explain_to);
+    ck_assert_ptr_nonnull(strstr(text, " 7  mine:3\n"));
+    ck_assert_ptr_nonnull(strstr(text, " 2  command line\n"));
+    ck_assert_ptr_nonnull(strstr(text, " green  command line\n"));
+    ck_assert_ptr_nonnull(strstr(text, "  --json                            default\n"));
+    ck_assert_ptr_null(strstr(text, "--hidden"));
+    free(text);
+    static char wrong_word[] = "--limt";
+    char *const words[] = {wrong_word, NULL};
+    ck_assert(!ml_option_table_explain(&of_files, words, stdout, &error));
+    ck_assert_ptr_nonnull(strstr(error.text, "did you mean '--limit'?"));
+    ml_option_defaults(NULL, 0);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("option_table");
     tcase_add_test(tcase, stores_each_kind_where_the_table_says);
@@ -332,5 +398,8 @@ int main(void) {
     tcase_add_test(tcase, an_empty_word_is_no_program);
     tcase_add_test(tcase, help_is_made_of_the_table);
     tcase_add_test(tcase, a_dump_of_the_table_is_one_line_of_json);
+    tcase_add_test(tcase, what_stands_in_a_file_comes_before_the_words);
+    tcase_add_test(tcase, what_is_wrong_in_a_file_is_named_with_its_line);
+    tcase_add_test(tcase, each_option_is_told_with_where_its_value_comes_from);
     return run_suite("base/option_table", tcase);
 }

@@ -33,6 +33,33 @@ static void list_commands(FILE *out) {
     fputs("\nmemlog-analyzer COMMAND --help tells more.\n", out);
 }
 
+/* What memlog has read in its user's file, in front of all: --default FILE:LINE --name=value. */
+static bool take_defaults(int *argc, char ***argv) {
+    static struct ml_option_default defaults[ML_OPTION_DEFAULTS_MAX];
+    size_t count = 0;
+
+    while (*argc > 3 && strcmp((*argv)[1], "--default") == 0) {
+        if (count == ML_OPTION_DEFAULTS_MAX) {
+            return false;
+        }
+        defaults[count++] = (struct ml_option_default){.origin = (*argv)[2], .word = (*argv)[3]};
+        *argc -= 3;
+        *argv += 3;
+    }
+    ml_option_defaults(defaults, count);
+    return true;
+}
+
+/* For `memlog config`. */
+static int explain(const struct ml_command *command, char *const *words) {
+    struct ml_error_message error = {.text = ""};
+
+    if (!ml_option_table_explain(&command->table, words, stdout, &error)) {
+        return ml_command_fail(command, error.text);
+    }
+    return ml_command_finish(command);
+}
+
 int main(int argc, char **argv) {
     const char *names[COMMANDS];
     const char *nearest = NULL;
@@ -42,6 +69,13 @@ int main(int argc, char **argv) {
         argc--;
         argv++;
     }
+    if (!take_defaults(&argc, &argv)) {
+        fputs("memlog-analyzer: too many defaults\n", stderr);
+        return ML_EXIT_USAGE;
+    }
+    const bool explains = argc > 1 && strcmp(argv[1], "--explain") == 0;
+    argc -= explains;
+    argv += explains;
     (void)umask(S_IRWXG | S_IRWXO); /* files with a profile are readable by their user only */
     if (argc < 2) {
         list_commands(stderr);
@@ -59,6 +93,9 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < COMMANDS; i++) {
         names[i] = commands[i]->table.name;
+        if (strcmp(argv[1], names[i]) == 0 && explains) {
+            return explain(commands[i], argv + 2);
+        }
         if (strcmp(argv[1], names[i]) == 0) {
             const int exit_code = commands[i]->run(commands[i], argv + 2);
             ml_command_say_losses(commands[i]);
