@@ -6,13 +6,12 @@
 
 #include "host/cli/attach.h"
 #include "host/cli/commands.h"
+#include "host/cli/config.h"
 #include "host/cli/run.h"
 #include "host/cli/subcommand.h"
 #include "host/cli/version.h"
 #include "host/policy/options.h"
-#include "host/process/launcher.h"
 #include "host/process/log.h"
-#include "host/process/paths.h"
 
 static int usage_error(const char *text) {
     ml_say_error("%s", text);
@@ -58,20 +57,6 @@ static int do_run(bool attaches, char *const *arguments) {
     return exit_code;
 }
 
-/* Become the analyzer, with the sub-command and its arguments as they are. */
-static int do_analyze(char **argv) {
-    struct ml_error_message error = {.text = ""};
-    char path[PATH_MAX];
-    if (ml_paths_find(ML_ANALYZER_FILE, path, &error) != ML_OK) {
-        ml_say_error("%s", error.text);
-        return ML_EXIT_FAILED;
-    }
-    ml_launcher_forget_loader(environ);
-    (void)execv(path, argv);
-    ml_say_error("%s: cannot be run", path);
-    return ML_EXIT_FAILED;
-}
-
 static int unknown_command(const char *name) {
     const char *near = ml_subcommand_suggest(name);
     if (near != NULL) {
@@ -93,7 +78,7 @@ static int do_help(char **argv) {
     if (strcmp(name, dump_options) == 0) {
         char *analyzer_argv[] = {argv[0], dump_options, NULL};
         ml_subcommand_dump(stdout);
-        return fflush(stdout) == 0 ? do_analyze(analyzer_argv) : ML_EXIT_FAILED;
+        return fflush(stdout) == 0 ? ml_config_become_analyzer(analyzer_argv) : ML_EXIT_FAILED;
     }
     const struct ml_subcommand *command = ml_subcommand_find(name);
     if (command == NULL) {
@@ -101,7 +86,7 @@ static int do_help(char **argv) {
     }
     if (command->kind == ML_SUBCOMMAND_ANALYZER) {
         char *analyzer_argv[] = {argv[0], argv[1], help, NULL};
-        return do_analyze(analyzer_argv);
+        return ml_config_become_analyzer(analyzer_argv);
     }
     if (command->options != NULL) {
         ml_option_table_help(command->options, stdout);
@@ -118,8 +103,13 @@ static int do_command(int argc, char **argv) {
     if (command == NULL) {
         return unknown_command(argv[1]);
     }
-    if (strcmp(argv[1], "upload") == 0 && asks_for_dry_run(argv + 2)) {
-        return do_analyze(argv);
+    const bool is_config = command->options == &ml_config_table; /* it reads the file itself */
+    const bool is_dry = strcmp(argv[1], "upload") == 0 && asks_for_dry_run(argv + 2);
+    if (!is_config && !is_dry && !ml_config_apply(argv[1])) {
+        return ML_EXIT_USAGE;
+    }
+    if (is_dry) {
+        return ml_config_become_analyzer(argv);
     }
     switch (command->kind) {
     case ML_SUBCOMMAND_RUN:
@@ -127,7 +117,7 @@ static int do_command(int argc, char **argv) {
     case ML_SUBCOMMAND_ATTACH:
         return do_run(true, argv + 2);
     case ML_SUBCOMMAND_ANALYZER:
-        return do_analyze(argv);
+        return ml_config_become_analyzer(argv);
     case ML_SUBCOMMAND_HELP:
         return do_help(argv + 1);
     case ML_SUBCOMMAND_VERSION:
@@ -140,6 +130,12 @@ static int do_command(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "--no-config") == 0) {
+        ml_config_skip();
+        argv[1] = argv[0];
+        argc--;
+        argv++;
+    }
     const int exit_code = do_command(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout) != 0) { /* ours alone: `run` writes nothing to it */
         ml_say_error("stdout cannot be written");

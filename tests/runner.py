@@ -281,7 +281,7 @@ class Test:
 
     def run(self):
         start = time.monotonic()
-        code, output = run_limited(self.command, self.timeout, {**os.environ, **self.env})
+        code, output = run_limited(self.command, self.timeout, {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", **self.env})
         passed, failed, skipped = self.count(output) if code == 0 or self.count is not count_exit_code else (0, 0, 0)
         if code is None:
             output += f"\nended after {self.timeout} s"

@@ -4,6 +4,7 @@
 
 #include "base/suggest.h"
 #include "host/cli/commands.h"
+#include "host/cli/config.h"
 #include "host/policy/options.h"
 
 static const struct ml_option_table help_table = {
@@ -41,6 +42,7 @@ static const struct ml_subcommand subcommands[] = {
     OF_HOST(ml_page_table, ml_command_page),
     OF_HOST(ml_env_table, ml_command_env),
     OF_HOST(ml_doctor_table, ml_command_doctor),
+    OF_HOST(ml_config_table, ml_command_config),
     {.kind = ML_SUBCOMMAND_HELP, .options = &help_table},
     {.name = "--help", .kind = ML_SUBCOMMAND_HELP},
     {.name = "-h", .kind = ML_SUBCOMMAND_HELP},
@@ -89,6 +91,7 @@ void ml_subcommand_overview(FILE *out) {
     (void)fputs(
         "\n"
         "'memlog COMMAND --help' explains one command; 'memlog --version' names it.\n"
+        "'memlog --no-config COMMAND' does without the defaults of ~/.config/memlog/config.\n"
         "\n"
         "Example:\n"
         "  memlog run -- python3 program.py\n",

@@ -188,6 +188,8 @@ class Case(unittest.TestCase):
         env["XDG_RUNTIME_DIR"] = str(self.folder / "run")
         # What one test has read of names is nothing to another, nor to whoever runs them.
         env["MEMLOG_SYMBOL_CACHE"] = "off"
+        # What whoever runs the tests has set as his own defaults is none of theirs.
+        env["XDG_CONFIG_HOME"] = str(self.folder / "config")
         env.update(changes)
         return env
 

@@ -156,6 +156,8 @@ def check_command(root, out, where, words):
     subcommand = "run" if program == "./run" else rest.pop(0) if rest else "help"
     if subcommand.startswith("-") or not re.match(r"[a-z]+$", subcommand):
         return
+    if subcommand == "config" and rest and re.match(r"[a-z]+$", rest[0]):
+        subcommand = rest.pop(0)  # it is asked of another command's options
     if subcommand not in subcommands(out):
         report("command", where, f"memlog has no {subcommand}")
         return
