@@ -35,6 +35,15 @@ export function query(path, words) {
   return given.size ? `${path}?${given}` : path;
 }
 
-// One clock, as in everything that memlog prints: UTC, said by the Z; timeline --from= and --to= take it.
-export const timeText = (ms) => `${new Date(ms).toISOString().slice(11, 19)}Z`;
-export const momentText = (ms) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+// The reader's clock, and its zone beside it: what memlog prints elsewhere is UTC, and ends with Z.
+const two = (number) => String(number).padStart(2, "0");
+const clock = (date) => [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
+const zone = (date) => new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(date).find((part) => part.type === "timeZoneName").value;
+
+export const zoneText = (ms) => zone(new Date(ms));
+export const clockText = (ms) => clock(new Date(ms));
+export const timeText = (ms) => `${clockText(ms)} ${zoneText(ms)}`;
+export const momentText = (ms) => {
+  const date = new Date(ms);
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${timeText(ms)}`;
+};

@@ -1,7 +1,7 @@
 // What was live and allocated when, with marks; a span tells what grew in it. The service remembers it from each process's start on;
 // resident bytes are known since the page was opened.
 import { state, change } from "./state.js";
-import { get, query, timeText } from "./api.js";
+import { clockText, get, query, timeText, zoneText } from "./api.js";
 import * as processes from "./processes.js";
 import { dumps } from "./dumps.js";
 
@@ -24,6 +24,9 @@ let library = null; // uPlot, brought when it is looked at first
 let isBrought = false;
 let live = true;
 let dragging = false;
+const ROOM_ABOVE = 1.05;
+const RATE = 3; // its series
+let isRateShown = false;
 
 export function init(isLive) {
   live = isLive;
@@ -230,31 +233,54 @@ async function askSpan() {
 
 // ---- the chart
 
+// What is dragged over, in ms.
+const spanOf = (chart) => [chart.select.left, chart.select.left + chart.select.width].map((x) => 1000 * chart.posToVal(x, "x"));
+
 function make(box) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name);
   const value = (_, bytes) => (bytes === null || bytes === undefined ? "" : sizeText(Math.round(bytes)));
-  const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
+  const axis = { stroke: colour("--faint"), labelSize: 18, labelFont: "12px system-ui, sans-serif", grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
   const sizes = { ...axis, size: 80, incrs: Array.from({ length: 45 }, (_, power) => 2 ** power), values: (_, values) => values.map((bytes) => sizeText(bytes)) };
   const isNarrow = box.clientWidth < 600;
+  const MINUTE_S = 60;
+  const times = (_, seconds, __, ___, step) => seconds.map((at) => clockText(1000 * at).slice(0, step < MINUTE_S ? 8 : 5));
+  const points = { show: false };
   const stepped = uPlot.paths.stepped({ align: -1 }); // a point's rate is that of the time before it
   return new uPlot({
     width: box.clientWidth, height: 280,
     cursor: { drag: { setScale: false } },
     series: [
-      {},
-      { label: "live", stroke: colour("--accent"), fill: colour("--accent") + "22", width: 2, value },
-      { label: "resident", stroke: colour("--faint"), width: 1, spanGaps: true, value },
-      { label: "allocated a second", stroke: colour("--good"), width: 1, dash: [2, 3], spanGaps: true, scale: "rate", value, paths: stepped },
+      { label: "Time", value: (_, at) => (at === null ? "" : timeText(1000 * at)) },
+      { label: "live", stroke: colour("--accent"), fill: colour("--accent") + "22", width: 2, value, points },
+      { label: "resident", stroke: colour("--faint"), width: 1, spanGaps: true, value, points },
+      // A click on its name shows it: a rate jumps, and would hide what is calm.
+      { label: "allocated a second", show: isRateShown, stroke: colour("--good"), width: 1, dash: [2, 3], spanGaps: true, scale: "rate", value, paths: stepped, points },
     ],
-    axes: [{ ...axis, space: isNarrow ? 100 : 60 }, sizes, { ...sizes, scale: "rate", side: 1, grid: { show: false }, show: !isNarrow }],
-    scales: { y: { range: (_, low, high) => [0, high || 1] }, rate: { range: (_, low, high) => [0, high || 1] } },
+    axes: [
+      { ...axis, label: zoneText(Date.now()), space: isNarrow ? 100 : 75, values: times },
+      { ...sizes, label: isNarrow ? undefined : "bytes" },
+      { ...sizes, label: "bytes a second", scale: "rate", side: 1, grid: { show: false }, show: !isNarrow && isRateShown },
+    ],
+    scales: { y: { range: (_, low, high) => [0, ROOM_ABOVE * high || 1] }, rate: { range: (_, low, high) => [0, high || 1] } },
     hooks: {
       draw: [drawMarks, (chart) => { box.dataset.from = 1000 * chart.scales.x.min; box.dataset.to = 1000 * chart.scales.x.max; }],
+      setSeries: [(chart) => {
+        if (isRateShown !== chart.series[RATE].show) {
+          isRateShown = chart.series[RATE].show;
+          plotOf = ""; // its axis comes and goes with it
+          requestAnimationFrame(draw);
+        }
+      }],
+      setCursor: [(chart) => {
+        if (dragging && chart.select.width > 2) {
+          const [from, to] = spanOf(chart);
+          at("timeline-about").textContent = `${timeText(from)} to ${timeText(to)}: ${((to - from) / 1000).toFixed(1)} s`;
+        }
+      }],
       setSelect: [(chart) => {
         if (chart.select.width > 2) {
-          const from = 1000 * chart.posToVal(chart.select.left, "x");
-          const to = 1000 * chart.posToVal(chart.select.left + chart.select.width, "x");
+          const [from, to] = spanOf(chart);
           change({ span: `${Math.round(from)}-${Math.round(to)}` });
         }
       }],
