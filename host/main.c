@@ -7,6 +7,7 @@
 #include "host/cli/attach.h"
 #include "host/cli/commands.h"
 #include "host/cli/config.h"
+#include "host/cli/pager.h"
 #include "host/cli/run.h"
 #include "host/cli/subcommand.h"
 #include "host/cli/version.h"
@@ -116,8 +117,10 @@ static int do_command(int argc, char **argv) {
         return do_run(false, argv + 2);
     case ML_SUBCOMMAND_ATTACH:
         return do_run(true, argv + 2);
-    case ML_SUBCOMMAND_ANALYZER:
-        return ml_config_become_analyzer(argv);
+    case ML_SUBCOMMAND_ANALYZER: {
+        const int paged = ml_pager_start(argv + 1);
+        return paged >= 0 ? paged : ml_config_become_analyzer(argv);
+    }
     case ML_SUBCOMMAND_HELP:
         return do_help(argv + 1);
     case ML_SUBCOMMAND_VERSION:

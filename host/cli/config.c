@@ -25,6 +25,8 @@ static const char *const environment_keys[] = {
     "DEBUGINFOD_URLS",
     "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR",
+    "MEMLOG_PAGER",
+    "PAGER",
     "NO_COLOR",
     "CLICOLOR_FORCE",
     "COLUMNS"};

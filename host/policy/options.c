@@ -136,7 +136,8 @@ static const char *const environment_keys[] = {
     "MEMLOG_BINARY_PATH",
     "MEMLOG_SYMBOLIZER_MODE",
     "MEMLOG_SYMBOL_CACHE",
-    "MEMLOG_PROGUARD_MAP"};
+    "MEMLOG_PROGUARD_MAP",
+    "MEMLOG_PAGER"};
 enum { ENVIRONMENT_KEYS = sizeof(environment_keys) / sizeof(environment_keys[0]) };
 
 static bool is_known_key(const char *key, size_t key_count) {
@@ -167,7 +168,8 @@ ml_options_check_environment(char *const *environment, struct ml_error_message *
             key,
             near != NULL
                 ? "did you mean "
-                : "memlog has MEMLOG_BINARY_PATH, MEMLOG_SYMBOLIZER_MODE, MEMLOG_PROGUARD_MAP and ",
+                : "memlog has MEMLOG_BINARY_PATH, MEMLOG_SYMBOLIZER_MODE, MEMLOG_PROGUARD_MAP, "
+                  "MEMLOG_PAGER and ",
             near != NULL ? near : "MEMLOG_SYMBOL_CACHE"
         );
         return ML_ENV_MISSING;
