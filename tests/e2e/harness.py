@@ -18,6 +18,9 @@ KEEP = os.environ.get("MEMLOG_TEST_KEEP", "")
 MEMLOG = OUT / "memlog"
 PROGRAMS = OUT / "tests"
 
+# Nobody's own defaults are read by what is started here, with an environment of its own or not.
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
+
 # Who is ended by the runner says before where it hangs.
 SECONDS = int(os.environ.get("MEMLOG_TEST_SECONDS", 0))
 if SECONDS > 0:
