@@ -1,6 +1,8 @@
-"""Several dumps of a run as one Perfetto trace, taken in by the rules of Perfetto's importer, against what memlog reports of each."""
+"""Several dumps of a run as one Perfetto trace, taken in by the rules of Perfetto's importer, and as one SQLite database, against what memlog
+reports of each."""
 import json
 import random
+import sqlite3
 import unittest
 
 import harness
@@ -37,7 +39,7 @@ while not os.path.exists("go3"):
 STEPS_COUNT = 4
 
 
-class PerfettoMany(harness.Case):
+class Steps(harness.Case):
     def memlog_words(self, *words, fails=False):
         answer = harness.run_words([str(harness.MEMLOG), *map(str, words)], self.folder, self.environment(), b"", harness.TIMEOUT)
         self.assertEqual(answer.returncode != 0, fails, answer.stderr)
@@ -54,6 +56,8 @@ class PerfettoMany(harness.Case):
         self.assertEqual(len(dumps), STEPS_COUNT + 1)
         return dumps
 
+
+class PerfettoMany(Steps):
     def trace_pid(self, trace, entries, entry):
         """Under which number the trace shows a process: another one, if a later one has its own."""
         name = f"{entry['name']} (pid {entry['pid']} before)"
@@ -156,6 +160,89 @@ class PerfettoMany(harness.Case):
         self.assertFalse((self.folder / "no.pftrace").exists())
         answer = self.memlog_words("convert", "--to=pprof", "-o", "no.pb", first, second, fails=True)
         self.assertIn("more than one dump", str(answer.stderr))
+
+
+# As heapprofd's document has it.
+HEAPPROFDS_QUERY = """
+    select a.callsite_id, a.ts, a.upid, f.name, f.rel_pc, m.build_id, m.name as mapping_name,
+           sum(a.size) as space_size, sum(a.count) as space_count
+    from heap_profile_allocation a join
+         stack_profile_callsite c ON (a.callsite_id = c.id) join
+         stack_profile_frame f ON (c.frame_id = f.id) join
+         stack_profile_mapping m ON (f.mapping = m.id)
+    group by 1, 2, 3, 4, 5, 6, 7 order by space_size desc"""
+TOTALS = ("live_bytes", "live_blocks", "peak_bytes", "peak_blocks", "total_bytes", "total_blocks")
+
+
+class SqliteMany(Steps):
+    def database(self, *words):
+        self.memlog_words("convert", "--to=sqlite", "-o", "heap.db", *words)
+        return sqlite3.connect(self.folder / "heap.db")
+
+    def totals(self, report, one):
+        """What an ended process left is live where nothing runs any more alone, as in the tree."""
+        hides = one["state"] != "running" and any(other["state"] == "running" for other in report["processes"])
+        return [0 if hides and figure.startswith("live") else one[figure] for figure in TOTALS]
+
+    def check_dump(self, base, number, report):
+        """The figures of a dump, in all tables that have some."""
+        figures = ", ".join(TOTALS)
+        rows = base.execute(f"select memlog_id, pid, {figures} from memlog_process join process using (upid) where dump = ?", (number,))
+        self.assertEqual(
+            sorted(rows.fetchall()), sorted((one["id"], one["pid"], *self.totals(report, one)) for one in report["processes"]))
+        sums = "sum(size), sum(count), sum(size * not is_free), sum(count * not is_free)"
+        ((*found,),) = base.execute(f"select {sums} from heap_profile_allocation where dump <= ?", (number,))
+        wanted = [harness.shown(report, figure) for figure in ("live_bytes", "live_blocks")]
+        self.assertEqual(found, wanted + [report["tree"][figure] for figure in ("total_bytes", "total_blocks")])
+        ((*found,),) = base.execute("select sum(live_bytes), sum(total_bytes), sum(tree_peak_bytes) from memlog_stack where dump = ?", (number,))
+        self.assertEqual(found, [wanted[0], report["tree"]["total_bytes"], report["tree"]["peak_bytes"]])
+        ((found,),) = base.execute("select sum(self_live_bytes) from memlog_function where dump = ?", (number,))
+        self.assertEqual(found, wanted[0])
+
+    def test_each_dump_has_its_figures(self):
+        dumps = self.make_dumps()
+        reports = [self.report(dump) for dump in dumps]
+        base = self.database(*reversed(dumps))
+        self.assertEqual(base.execute("pragma integrity_check").fetchall(), [("ok",)])
+        self.assertEqual(base.execute("pragma foreign_key_check").fetchall(), [])
+        told = base.execute('select id, "trigger", reason from memlog_dump order by ts').fetchall()
+        self.assertEqual([number for number, *_ in told], [1, 2, 3, 4, 5])
+        wanted = [(report["dump"].get("trigger", {}).get("kind", ""), report["dump"]["reason"]) for report in reports]
+        self.assertEqual([tuple(words) for _, *words in told], wanted)
+        for number, report in enumerate(reports, 1):
+            self.check_dump(base, number, report)
+        # One process once, and one place once.
+        last = reports[-1]["processes"]
+        self.assertEqual(base.execute("select count(*) from process").fetchone(), (len(last),))
+        for table, columns in (("stack_profile_callsite", "parent_id, frame_id"), ("stack_profile_mapping", 'build_id, start, "end", name')):
+            ((rows, different),) = base.execute(f"select (select count(*) from {table}), (select count(*) from (select distinct {columns} from {table}))")
+            self.assertEqual(rows, different, table)
+        # heapprofd's query adds the changes up to what is there at the end.
+        self.assertEqual(sum(row[-2] for row in base.execute(HEAPPROFDS_QUERY)), harness.shown(reports[-1], "live_bytes"))
+        # Its flame graph is as of a moment.
+        checked = 0
+        for number, report in enumerate(reports, 1):
+            for one in report["processes"]:
+                found = base.execute(
+                    "select sum(f.size), sum(f.alloc_size) from memlog_process p join process q using (upid)"
+                    " join experimental_flamegraph f on f.ts = p.ts and f.upid = p.upid where p.dump = ? and q.memlog_id = ?", (number, one["id"]))
+                if one["state"] == "running":
+                    self.assertEqual(found.fetchone(), (one["live_bytes"], one["total_bytes"]))
+                    checked += 1
+        self.assertGreater(checked, STEPS_COUNT)
+        self.assertEqual(
+            base.execute("select count(*) from (select upid, ts, start_address from profiler_smaps group by 1, 2, 3 having count(*) > 1)").fetchone(), (0,))
+
+    def test_what_does_not_go_together_is_refused(self):
+        (first,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()
+        (second,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()
+        for words, wanted in (
+                ((first, second), "it is of another run"),
+                (("--dump=1", first, first), "--dump goes with one file"),
+                (("--pid=1", first, first), "none of these dumps")):
+            answer = self.memlog_words("convert", "--to=sqlite", "-o", "no.db", *words, fails=True)
+            self.assertIn(wanted, str(answer.stderr))
+            self.assertFalse((self.folder / "no.db").exists())
 
 
 if __name__ == "__main__":

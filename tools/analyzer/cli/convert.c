@@ -159,7 +159,7 @@ static const struct form forms[] = {
     [TO_HEAP] = {.write = write_heap},
     [TO_CHROME] = {.write = write_chrome, .has_metric = true, .is_binary = true},
     [TO_COLLAPSED] = {.write = write_collapsed, .has_metric = true, .has_order = true},
-    [TO_SQLITE] = {.write = write_sqlite, .is_binary = true, .lists_all = true},
+    [TO_SQLITE] = {.write = write_sqlite, .is_binary = true, .lists_all = true, .takes_many = true},
     [TO_JSON] = {.write = write_json, .lists_all = true, .processes = ML_LOAD_OWN},
     [TO_HTML] =
         {.write = write_html, .has_metric = true, .has_order = true, .processes = ML_LOAD_OWN},
@@ -202,7 +202,12 @@ static int check(const struct ml_command *command, struct request *request, uint
     }
     if (request->files[1] && !form->takes_many) {
         return ml_command_fail(
-            command, "only --to=perfetto takes more than one dump: those of one run"
+            command, "only --to=perfetto and --to=sqlite take more than one dump: those of one run"
+        );
+    }
+    if (request->files[1] && load->dump) {
+        return ml_command_fail(
+            command, "--dump goes with one file; of several all dumps are taken"
         );
     }
     if (request->to == TO_PERFETTO && (load->pid || load->heap || load->prune_bytes || load->dump ||
@@ -259,7 +264,13 @@ static int run(const struct ml_command *command, char *const *words) {
         return exit_code;
     }
     if (request.files[1]) {
-        return ml_command_join(command, &request.load, request.files);
+        request.load.may_lack = true; /* a process need not be in all */
+        return ml_command_join(
+            command,
+            &request.load,
+            request.files,
+            request.to == TO_SQLITE ? ML_JOIN_DATABASE : ML_JOIN_TRACE
+        );
     }
     exit_code = ml_command_load_with(command, &request.load, request.before, loaded);
     request.earlier = &loaded[1];
@@ -271,8 +282,9 @@ static int run(const struct ml_command *command, char *const *words) {
         /* `cat A B` adds their cumulative figures up, for Perfetto's tools. */
         const bool is_series =
             request.to == TO_PERFETTO && !loaded[0].is_stream && loaded[0].profile.dumps_count > 1;
-        exit_code = is_series ? ml_command_join(command, &request.load, request.files)
-                              : write_form(command, &request, &loaded[0]);
+        exit_code = is_series
+                        ? ml_command_join(command, &request.load, request.files, ML_JOIN_TRACE)
+                        : write_form(command, &request, &loaded[0]);
     }
     ml_loaded_fini(&loaded[0]);
     ml_loaded_fini(&loaded[1]);
@@ -297,7 +309,8 @@ const struct ml_command ml_command_convert = {
              "  collapsed  one stack a line, for flamegraph.pl, inferno, speedscope\n"
              "  perfetto   the dump itself with the names that were found (= memlog\n"
              "             symbolize -o FILE); of several dumps of one run a single trace\n"
-             "  sqlite     a database with the names of Perfetto's tables, for sqlite3\n"
+             "  sqlite     a database with the names of Perfetto's tables, for sqlite3; of\n"
+             "             several dumps of one run with all of them\n"
              "  json       what memlog report --json prints\n"
              "  html       one page with a flame graph (= memlog flamegraph)",
          .example = "memlog convert --to=pprof -o heap.pb.gz "

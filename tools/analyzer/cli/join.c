@@ -8,6 +8,7 @@
 #include "tools/analyzer/formats/symbol_packets.h"
 #include "tools/analyzer/model/trace_deobfuscation.h"
 #include "tools/analyzer/perfetto/join.h"
+#include "tools/analyzer/sqlite/many.h"
 
 /* The dumps while they are put together. */
 struct joining {
@@ -18,11 +19,23 @@ struct joining {
     char *names_bytes;
     size_t names_count;
     struct ml_string_table told; /* whose names are among them */
+    struct ml_sqlite_many *many; /* as a database; NULL: as a trace */
+    bool has_any;                /* of what was asked for */
 };
 
 static int say_status(const struct joining *joining, const char *path, enum ml_status status) {
     ml_command_say_of(joining->command, path, "%s", ml_status_text(status));
     return ML_EXIT_FAILED;
+}
+
+static enum ml_status learn_trace(
+    struct joining *joining, const char *path, uint32_t number, const struct ml_loaded *loaded
+) {
+    const enum ml_status status = ml_join_learn(joining->join, &loaded->profile, path, number);
+
+    return status == ML_OK
+               ? ml_symbol_packets_write_new(&loaded->stacks, &joining->told, joining->names)
+               : status;
 }
 
 /* Take a dump that was read. The exit code. */
@@ -34,17 +47,19 @@ learn(struct joining *joining, const char *path, uint32_t number, const struct m
         ml_command_say_of(joining->command, path, "%s", ml_input_trouble(ESPIPE));
         return ML_EXIT_FAILED;
     }
-    status = ml_join_learn(joining->join, &loaded->profile, path, number);
+    if (loaded->is_lacking) {
+        return ML_EXIT_OK;
+    }
+    joining->has_any = true;
+    status = joining->many ? ml_sqlite_many_add(joining->many, &loaded->stacks)
+                           : learn_trace(joining, path, number, loaded);
     if (status == ML_PEER_STATE) {
         ml_command_say_of(
             joining->command,
             path,
-            "it is of another run than the dumps before: one trace takes those of one run"
+            "it is of another run than the dumps before: those of one run go together"
         );
         return ML_EXIT_FAILED;
-    }
-    if (status == ML_OK) {
-        status = ml_symbol_packets_write_new(&loaded->stacks, &joining->told, joining->names);
     }
     return status == ML_OK ? ML_EXIT_OK : say_status(joining, path, status);
 }
@@ -122,24 +137,40 @@ static int write_all(struct joining *joining) {
     if (status == ML_OK) {
         status = ml_output_open(&output, joining->load->output_path);
         if (status == ML_OK) {
-            status = ml_output_close(&output, write_dumps(joining, output.file));
+            status = ml_output_close(
+                &output,
+                joining->many ? ml_sqlite_many_write(joining->many, output.file)
+                              : write_dumps(joining, output.file)
+            );
         }
     }
     return ml_command_written(joining->command, joining->load->output_path, status);
 }
 
 int ml_command_join(
-    const struct ml_command *command, const struct ml_load *load, const char *const *files
+    const struct ml_command *command,
+    const struct ml_load *load,
+    const char *const *files,
+    enum ml_join_form form
 ) {
-    struct joining joining = {.command = command, .load = load, .join = ml_join_new()};
+    const bool is_database = form == ML_JOIN_DATABASE;
+    struct joining joining = {
+        .command = command,
+        .load = load,
+        .join = ml_join_new(),
+        .many = is_database ? ml_sqlite_many_new() : NULL};
     int exit_code = ML_EXIT_OK;
 
     joining.names = open_memstream(&joining.names_bytes, &joining.names_count);
-    if (!joining.join || !joining.names) {
+    if (!joining.join || !joining.names || (is_database && !joining.many)) {
         exit_code = say_status(&joining, files[0], ML_ENV_MEMORY);
     }
     for (size_t i = 0; exit_code == ML_EXIT_OK && files[i]; i++) {
         exit_code = learn_file(&joining, files[i]);
+    }
+    if (exit_code == ML_EXIT_OK && !joining.has_any) {
+        ml_command_say(command, "none of these dumps has the requested process");
+        exit_code = ML_EXIT_LACKING;
     }
     if (exit_code == ML_EXIT_OK) {
         exit_code = write_all(&joining);
@@ -150,5 +181,6 @@ int ml_command_join(
     free(joining.names_bytes);
     ml_string_table_fini(&joining.told);
     ml_join_free(joining.join);
+    ml_sqlite_many_free(joining.many);
     return exit_code;
 }

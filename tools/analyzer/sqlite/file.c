@@ -128,7 +128,7 @@ static void bind_command(
 }
 
 static void put_processes(struct writer *writer) {
-    sqlite3_stmt *into = prepare(writer, "INSERT INTO process VALUES (?1,?1,?2,?3,?4,?5,?6,?7)");
+    sqlite3_stmt *into = prepare(writer, "INSERT INTO process VALUES (?1,?1,?2,?3,?4,?5,?6,?7,?8)");
 
     const size_t count = writer->profile->processes_count + writer->profile->others_count;
 
@@ -149,6 +149,7 @@ static void put_processes(struct writer *writer) {
         );
         bind_if(writer, into, 6, parent != 0, parent);
         bind_command(writer, into, 7, process);
+        bind(writer, into, 8, process->id);
         step(writer, into);
     }
     sqlite3_finalize(into);
@@ -290,6 +291,7 @@ static void put_allocation(
     bind(writer, into, 3, callsite);
     bind(writer, into, 4, blocks);
     bind(writer, into, 5, bytes);
+    bind(writer, into, 7, (int64_t)blocks < 0 || (int64_t)bytes < 0);
     step(writer, into);
 }
 
@@ -327,17 +329,20 @@ static void put_allocations(
     }
 }
 
+/* Of a process's figures: of the dump, or its end. */
+static uint64_t ts_of(const struct ml_profile *profile, const struct ml_profile_process *process) {
+    return process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING ? profile->now.boottime_ns
+                                                                  : process->end.boottime_ns;
+}
+
 static void put_process_stacks(
     struct writer *writer, size_t process_number, sqlite3_stmt *allocations, sqlite3_stmt *exact
 ) {
     const struct ml_profile_process *process = &writer->profile->processes[process_number];
     const struct ml_stack_list *list = &writer->stacks->processes[process_number];
     const struct ml_stack_list *details = &writer->stacks->details[process_number];
-    uint64_t ts = process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING
-                      ? writer->profile->now.boottime_ns
-                      : process->end.boottime_ns;
 
-    bind(writer, allocations, 1, ts);
+    bind(writer, allocations, 1, ts_of(writer->profile, process));
     bind(writer, allocations, 2, process_number + 1);
     put_allocations(writer, process, details->stacks ? details : list, allocations);
     bind(writer, exact, 1, process_number + 1);
@@ -359,11 +364,12 @@ static void put_process_stacks(
 static void put_stacks(struct writer *writer) {
     sqlite3_stmt *allocations = prepare(
         writer,
-        "INSERT INTO heap_profile_allocation(ts,upid,heap_name,callsite_id,count,size)"
-        " VALUES (?1,?2,?6,?3,?4,?5)"
+        "INSERT INTO heap_profile_allocation(ts,upid,heap_name,callsite_id,count,size,is_free,dump)"
+        " VALUES (?1,?2,?6,?3,?4,?5,?7,1)"
     );
-    sqlite3_stmt *exact =
-        prepare(writer, "INSERT INTO memlog_stack VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+    sqlite3_stmt *exact = prepare(
+        writer, "INSERT INTO memlog_stack VALUES (1,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)"
+    );
 
     for (size_t i = 0; writer->status == ML_OK && i < writer->profile->processes_count; i++) {
         put_process_stacks(writer, i, allocations, exact);
@@ -373,13 +379,16 @@ static void put_stacks(struct writer *writer) {
 }
 
 static void put_own(struct writer *writer) {
-    sqlite3_stmt *dump =
-        prepare(writer, "INSERT INTO memlog_dump VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+    sqlite3_stmt *dump = prepare(
+        writer, "INSERT INTO memlog_dump VALUES (1,?13,?1,?2,?14,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)"
+    );
     sqlite3_stmt *processes = prepare(
         writer,
-        "INSERT INTO memlog_process VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
+        "INSERT INTO memlog_process VALUES "
+        "(1,?1,?17,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
     );
     const struct ml_profile *profile = writer->profile;
+    const uint32_t kind = profile->trigger.kind;
     char uncovered[ML_UNCOVERED_BYTES];
 
     bind_string(writer, dump, 1, ml_units_time(profile->now.realtime_ns).text);
@@ -389,6 +398,8 @@ static void put_own(struct writer *writer) {
     (void)bind_totals(writer, dump, 5, &profile->tree);
     bind(writer, dump, 11, ml_profile_is_covered(profile));
     bind_string(writer, dump, 12, ml_profile_uncovered(profile, uncovered));
+    bind(writer, dump, 13, profile->now.boottime_ns);
+    bind_string(writer, dump, 14, kind == 0 ? "" : ml_profile_trigger_name(kind));
     step(writer, dump);
     for (size_t i = 0; writer->status == ML_OK && i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
@@ -404,6 +415,7 @@ static void put_own(struct writer *writer) {
         bind(writer, processes, 9, process->inherited_blocks);
         (void)bind_totals(writer, processes, 10, &process->totals);
         bind(writer, processes, 16, ml_profile_stands_for(process));
+        bind(writer, processes, 17, ts_of(profile, process));
         step(writer, processes);
     }
     sqlite3_finalize(dump);
@@ -413,7 +425,7 @@ static void put_own(struct writer *writer) {
 static void put_unrecorded(struct writer *writer) {
     const struct ml_profile *profile = writer->profile;
     sqlite3_stmt *into =
-        prepare(writer, "INSERT INTO memlog_unrecorded VALUES (?1,?2,?3,?4,?5,?6,?7,?8)");
+        prepare(writer, "INSERT INTO memlog_unrecorded VALUES (1,?1,?2,?3,?4,?5,?6,?7,?8)");
 
     for (size_t i = 0; writer->status == ML_OK && i < profile->others_count; i++) {
         const struct ml_profile_process *other = &profile->others[i];
@@ -448,11 +460,12 @@ static void run(struct writer *writer, const char *sql) {
     check(writer, sqlite3_exec(writer->database, sql, NULL, NULL, NULL));
 }
 
-enum ml_status ml_sqlite_file_write(const struct ml_stacks *stacks, FILE *out) {
+enum ml_status
+ml_sqlite_file_make(const struct ml_stacks *stacks, unsigned char **out_bytes, int64_t *out_count) {
     struct writer writer = {.profile = stacks->profile, .stacks = stacks};
     sqlite3_int64 count_bytes = 0;
-    unsigned char *bytes = NULL;
 
+    *out_bytes = NULL;
     /* In memory, then out as any other format: the analyzer need not open a path for it. */
     check(&writer, sqlite3_open(":memory:", &writer.database));
     run(&writer, "PRAGMA journal_mode = OFF");
@@ -471,14 +484,22 @@ enum ml_status ml_sqlite_file_write(const struct ml_stacks *stacks, FILE *out) {
     }
     run(&writer, "COMMIT");
     if (writer.status == ML_OK) {
-        bytes = sqlite3_serialize(writer.database, "main", &count_bytes, 0);
-        if (!bytes) {
-            writer.status = ML_ENV_MEMORY;
-        } else if (fwrite(bytes, 1, (size_t)count_bytes, out) != (size_t)count_bytes) {
-            writer.status = ML_ENV_SYSTEM;
-        }
+        *out_bytes = sqlite3_serialize(writer.database, "main", &count_bytes, 0);
+        writer.status = *out_bytes ? ML_OK : ML_ENV_MEMORY;
     }
-    sqlite3_free(bytes);
+    *out_count = count_bytes;
     sqlite3_close(writer.database);
     return writer.status;
+}
+
+enum ml_status ml_sqlite_file_write(const struct ml_stacks *stacks, FILE *out) {
+    unsigned char *bytes = NULL;
+    int64_t count = 0;
+    enum ml_status status = ml_sqlite_file_make(stacks, &bytes, &count);
+
+    if (status == ML_OK && fwrite(bytes, 1, (size_t)count, out) != (size_t)count) {
+        status = ML_ENV_SYSTEM;
+    }
+    sqlite3_free(bytes);
+    return status;
 }

@@ -42,7 +42,7 @@ void ml_sqlite_memory_open(struct ml_sqlite_memory *memory, sqlite3 *database) {
         sqlite3_prepare_v2(
             database,
             "INSERT INTO profiler_smaps VALUES "
-            "(NULL,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
+            "(NULL,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,1)",
             -1,
             &memory->regions,
             NULL
@@ -52,7 +52,7 @@ void ml_sqlite_memory_open(struct ml_sqlite_memory *memory, sqlite3 *database) {
         memory,
         sqlite3_prepare_v2(
             database,
-            "INSERT INTO memlog_component VALUES (?1,?2,?3,?4,?5,?6,?7)",
+            "INSERT INTO memlog_component VALUES (1,?1,?2,?3,?4,?5,?6,?7)",
             -1,
             &memory->components,
             NULL

@@ -1,5 +1,6 @@
 -- What `memlog convert --to=sqlite` makes. Up to "Our own" names and columns are those of
--- Perfetto's trace_processor, columns that say nothing of a heap left out.
+-- Perfetto's trace_processor, columns that say nothing of a heap left out, and `dump` added: of several
+-- dumps of a run each row tells its own (memlog_dump.id).
 
 CREATE TABLE process(
     id INTEGER PRIMARY KEY, -- = upid
@@ -9,7 +10,8 @@ CREATE TABLE process(
     start_ts INTEGER, -- ns, BOOTTIME as every ts
     end_ts INTEGER, -- NULL: it ran at the dump
     parent_upid INTEGER,
-    cmdline TEXT
+    cmdline TEXT,
+    memlog_id INTEGER NOT NULL -- ours: of one process the same in all dumps of its run
 );
 
 CREATE TABLE thread(
@@ -83,7 +85,8 @@ CREATE TABLE stack_profile_callsite(
 );
 
 -- Of each stack a row of what was allocated and, if any, one of what was freed, below 0: the sum of
--- a stack's rows is live.
+-- a stack's rows is live. Of several dumps each has what changed since the one before: the sum of all
+-- rows is live at the last one, and the rows up to a dump (dump <= N) make its figures.
 CREATE TABLE heap_profile_allocation(
     id INTEGER PRIMARY KEY,
     ts INTEGER NOT NULL,
@@ -91,11 +94,13 @@ CREATE TABLE heap_profile_allocation(
     heap_name TEXT NOT NULL,
     callsite_id INTEGER NOT NULL REFERENCES stack_profile_callsite(id),
     count INTEGER NOT NULL,
-    size INTEGER NOT NULL
+    size INTEGER NOT NULL,
+    is_free INTEGER NOT NULL, -- 1: of what was freed, also where a later dump takes some back
+    dump INTEGER NOT NULL REFERENCES memlog_dump(id)
 );
 
 -- Mappings as the kernel told them: of the dump, or of an ended process's largest reading. Sums
--- are smaps' totals.
+-- are smaps' totals. A reading that several dumps hold stands here once, with the first of them.
 CREATE TABLE profiler_smaps(
     id INTEGER PRIMARY KEY,
     upid INTEGER NOT NULL REFERENCES process(id),
@@ -113,7 +118,8 @@ CREATE TABLE profiler_smaps(
     shared_clean_resident_kb INTEGER NOT NULL,
     proportional_resident_kb INTEGER NOT NULL,
     rss_kb INTEGER NOT NULL,
-    anonymous_kb INTEGER NOT NULL
+    anonymous_kb INTEGER NOT NULL,
+    dump INTEGER NOT NULL REFERENCES memlog_dump(id)
 );
 
 -- heapprofd's flame graph: of each process and moment a row for each call site that led to an
@@ -122,12 +128,13 @@ CREATE TABLE profiler_smaps(
 -- is called from two places has two.
 CREATE VIEW experimental_flamegraph AS
 WITH RECURSIVE snapshot(ts, upid, heap_name) AS (
-    SELECT DISTINCT ts, upid, heap_name FROM heap_profile_allocation
+    SELECT DISTINCT p.ts, p.upid, h.heap_name FROM memlog_process p
+    JOIN (SELECT DISTINCT upid, heap_name FROM heap_profile_allocation) h USING (upid)
 ),
 own(ts, upid, heap_name, site, count, size, alloc_count, alloc_size) AS (
     SELECT
         s.ts, s.upid, s.heap_name, a.callsite_id, sum(a.count), sum(a.size),
-        sum(max(a.count, 0)), sum(max(a.size, 0))
+        sum(a.count * (NOT a.is_free)), sum(a.size * (NOT a.is_free))
     FROM snapshot s
     JOIN heap_profile_allocation a
         ON a.upid = s.upid AND a.heap_name = s.heap_name AND a.ts <= s.ts
@@ -173,8 +180,11 @@ GROUP BY own.ts, own.upid, own.heap_name, c.id;
 -- Our own.
 
 CREATE TABLE memlog_dump(
+    id INTEGER PRIMARY KEY, -- by time, from 1
+    ts INTEGER NOT NULL,
     time TEXT NOT NULL,
     reason TEXT NOT NULL,
+    "trigger" TEXT NOT NULL, -- what fired it; empty: nothing, or the dump does not say
     program TEXT NOT NULL,
     complete INTEGER NOT NULL, -- 1: nothing was lost
     live_bytes INTEGER NOT NULL,
@@ -188,7 +198,9 @@ CREATE TABLE memlog_dump(
 );
 
 CREATE TABLE memlog_process(
-    upid INTEGER PRIMARY KEY REFERENCES process(id),
+    dump INTEGER NOT NULL REFERENCES memlog_dump(id),
+    upid INTEGER NOT NULL REFERENCES process(id),
+    ts INTEGER NOT NULL, -- of its figures: the dump's, or its end
     role TEXT NOT NULL,
     state TEXT NOT NULL,
     complete INTEGER NOT NULL,
@@ -203,24 +215,28 @@ CREATE TABLE memlog_process(
     peak_blocks INTEGER NOT NULL,
     total_bytes INTEGER NOT NULL,
     total_blocks INTEGER NOT NULL,
-    processes INTEGER NOT NULL -- that the row stands for: 1, or as many as were folded
-);
+    processes INTEGER NOT NULL, -- that the row stands for: 1, or as many as were folded
+    PRIMARY KEY (dump, upid)
+) WITHOUT ROWID;
 
 -- Processes of the tree without a profile: in process, and in no other table of heaps.
 CREATE TABLE memlog_unrecorded(
-    upid INTEGER PRIMARY KEY REFERENCES process(id),
+    dump INTEGER NOT NULL REFERENCES memlog_dump(id),
+    upid INTEGER NOT NULL REFERENCES process(id),
     role TEXT NOT NULL,
     state TEXT NOT NULL,
     reason TEXT NOT NULL,
     idle INTEGER NOT NULL, -- 1: memlog is in it, and nothing was allocated since its fork
     private_bytes INTEGER, -- as last read; NULL: nobody has read it
     resident_bytes INTEGER, -- read with it
-    processes INTEGER NOT NULL -- as in memlog_process
-);
+    processes INTEGER NOT NULL, -- as in memlog_process
+    PRIMARY KEY (dump, upid)
+) WITHOUT ROWID;
 
 -- What the memory of a process is made of, in the words of memlog report. The sums are those of
--- profiler_smaps.
+-- profiler_smaps with the same ts.
 CREATE TABLE memlog_component(
+    dump INTEGER NOT NULL REFERENCES memlog_dump(id),
     upid INTEGER NOT NULL REFERENCES process(id),
     ts INTEGER NOT NULL, -- when its mappings were read
     component TEXT NOT NULL,
@@ -228,10 +244,11 @@ CREATE TABLE memlog_component(
     shared_bytes INTEGER NOT NULL,
     proportional_bytes INTEGER NOT NULL,
     swapped_bytes INTEGER NOT NULL,
-    PRIMARY KEY (upid, component)
+    PRIMARY KEY (dump, upid, component)
 ) WITHOUT ROWID;
 
 CREATE TABLE memlog_stack(
+    dump INTEGER NOT NULL REFERENCES memlog_dump(id),
     upid INTEGER NOT NULL REFERENCES process(id),
     callsite_id INTEGER NOT NULL REFERENCES stack_profile_callsite(id),
     thread TEXT NOT NULL,
@@ -244,10 +261,11 @@ CREATE TABLE memlog_stack(
     tree_peak_bytes INTEGER NOT NULL, -- at the peak of all processes together
     tree_peak_blocks INTEGER NOT NULL,
     temporary_blocks INTEGER NOT NULL, -- freed by the thread that took them, with nothing in between
-    PRIMARY KEY (upid, callsite_id)
+    PRIMARY KEY (dump, upid, callsite_id)
 ) WITHOUT ROWID;
 
--- Each function's own and cumulative bytes, live and ever allocated; recursion counts once.
+-- Each function's own and cumulative bytes of each dump, live and ever allocated; recursion counts
+-- once.
 CREATE VIEW memlog_function AS
 WITH RECURSIVE path(leaf, site) AS (
     SELECT DISTINCT callsite_id, callsite_id FROM memlog_stack
@@ -255,8 +273,9 @@ WITH RECURSIVE path(leaf, site) AS (
     SELECT path.leaf, c.parent_id FROM path JOIN stack_profile_callsite c ON c.id = path.site
     WHERE c.parent_id IS NOT NULL
 ),
-stack(leaf, live_bytes, total_bytes) AS (
-    SELECT callsite_id, sum(live_bytes), sum(total_bytes) FROM memlog_stack GROUP BY callsite_id
+stack(dump, leaf, live_bytes, total_bytes) AS (
+    SELECT dump, callsite_id, sum(live_bytes), sum(total_bytes) FROM memlog_stack
+    GROUP BY dump, callsite_id
 ),
 on_path(leaf, name, own) AS (
     SELECT path.leaf, coalesce(f.deobfuscated_name, f.name), max(path.leaf = path.site)
@@ -270,6 +289,7 @@ SELECT
     sum(own * live_bytes) AS self_live_bytes,
     sum(live_bytes) AS cumulative_live_bytes,
     sum(own * total_bytes) AS self_total_bytes,
-    sum(total_bytes) AS cumulative_total_bytes
+    sum(total_bytes) AS cumulative_total_bytes,
+    dump
 FROM on_path JOIN stack USING (leaf)
-GROUP BY name;
+GROUP BY dump, name;
