@@ -315,6 +315,33 @@ class Heaps(harness.Case):
         self.assertEqual(grown["to"]["tree"]["total_bytes"], sum(heap_of(process, "pool")["total_bytes"] for process in report["processes"]))
         self.assertLess(grown["from"]["tree"]["total_bytes"], grown["to"]["tree"]["total_bytes"])
 
+    def test_a_diff_tells_types_and_heaps_apart(self):
+        """Each row has on each side what --by=type or heap shows of that dump."""
+        one, other = (self.memlog(PROGRAM, blocks, "1", options=("-q", "--no-page")).dumps()[0] for blocks in ("3000", "5000"))
+
+        def diff(*options):
+            words = [str(harness.MEMLOG), "diff", *options, str(one), str(other)]
+            answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            return answer.stdout.decode()
+
+        for order, title, heap in (("type", "types", ["--heap=pool"]), ("heap", "heaps", [])):
+            found = json.loads(diff("--json", *heap))
+            self.assertEqual("heaps" in found, not heap)
+            rows = {row[order]: row for row in found[title]}
+            self.assertEqual(len(rows), len(found[title]))
+            changed = 0
+            for side, dump in (("from", one), ("to", other)):
+                told = {row["name"]: row for row in self.told(dump, f"--by={order}", *heap)["rows"]}
+                self.assertLessEqual(set(told), set(rows))
+                for name, row in rows.items():
+                    wanted = {figure: told[name][figure] if name in told else 0 for figure in FIGURES}
+                    self.assertEqual({figure: row[side][figure] for figure in FIGURES}, wanted, name)
+                    changed += row["from"] != row["to"]
+            self.assertGreater(changed, 0)
+            (text,) = (part for part in diff(*heap).split("\n\n") if part.startswith(title.capitalize()))
+            self.assertTrue(any(name in text for name in rows))
+
     def test_perfettos_own_tables_have_the_names(self):
         run, _, _ = self.run_it(500, 8)
         (dump,) = run.folder.glob("*.exit.pftrace")

@@ -36,7 +36,8 @@ static bool read_limit(void *to, const char *value, struct ml_error_message *why
 static const struct ml_option options[] = {
     {.name = "--json",
      ML_CHOICE_TO(struct request, form, FORM_JSON),
-     .help = "every stack with its figures in both, largest change first"},
+     .help = "every stack with its figures in both, largest change first; types and heaps, where "
+             "either dump has some"},
     {.name = "--html",
      ML_CHOICE_TO(struct request, form, FORM_HTML),
      .help = "a flame graph: what grew is orange, what shrank blue; processes are paired by pid "
@@ -70,6 +71,20 @@ static const struct ml_option options[] = {
              "where that cannot be told for sure"},
 };
 
+static enum ml_status add_groups(
+    const struct request *request, const struct ml_report sides[ML_DIFF_SIDES], struct ml_diff *diff
+) {
+    const struct ml_stacks *from = sides[ML_DIFF_FROM].stacks;
+    const struct ml_stacks *to = sides[ML_DIFF_TO].stacks;
+    const enum ml_metric metric = request->metric;
+    const enum ml_status status = ml_diff_groups_init(&diff->types, from, to, ML_BY_TYPE, metric);
+
+    /* Of one heap the others are gone. */
+    return status == ML_OK && !request->heap
+               ? ml_diff_groups_init(&diff->heaps, from, to, ML_BY_HEAP, metric)
+               : status;
+}
+
 static enum ml_status
 write_rows(const struct request *request, const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
     const struct ml_report_style style = ml_command_style();
@@ -77,6 +92,9 @@ write_rows(const struct request *request, const struct ml_report sides[ML_DIFF_S
     enum ml_status status =
         ml_diff_init(&diff, sides[ML_DIFF_FROM].stacks, sides[ML_DIFF_TO].stacks);
 
+    if (status == ML_OK && request->form != FORM_LEAKS) {
+        status = add_groups(request, sides, &diff);
+    }
     if (status == ML_OK) {
         ml_report_diff_sort(&diff, request->metric);
         if (request->form == FORM_JSON) {
@@ -138,6 +156,7 @@ static int load_sides(
           .filter = request->filter,
           .grouping = request->grouping,
           .ended = request->ended,
+          .finds_types = request->form == FORM_TEXT || request->form == FORM_JSON,
           .processes = request->form == FORM_PPROF ? ML_LOAD_AS_TREE : ML_LOAD_OWN};
         out_reports[side] = (struct ml_report){
             .profile = &loaded[side].profile,

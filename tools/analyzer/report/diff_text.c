@@ -65,6 +65,34 @@ put_totals(struct ml_json *json, const char *name, const struct ml_profile_total
     ml_json_close(json, '}');
 }
 
+static void put_groups(
+    struct ml_json *json,
+    const char *name,
+    const struct ml_diff_groups *groups,
+    const char *member,
+    bool tells_known
+) {
+    if (groups->count == 0) {
+        return;
+    }
+    ml_json_open_member(json, name, '[');
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct ml_diff_group *group = &groups->rows[i];
+
+        ml_json_line(json);
+        ml_json_open(json, '{');
+        ml_json_string_member(json, member, group->name);
+        if (tells_known) {
+            ml_json_string_member(json, "known", group->known);
+        }
+        put_totals(json, "from", &group->sides[ML_DIFF_FROM]);
+        put_totals(json, "to", &group->sides[ML_DIFF_TO]);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+    ml_json_line(json);
+}
+
 void ml_report_diff_json(
     const struct ml_report sides[ML_DIFF_SIDES], const struct ml_diff *diff, FILE *out
 ) {
@@ -78,6 +106,8 @@ void ml_report_diff_json(
     ml_json_line(&json);
     put_side(&json, "to", &sides[ML_DIFF_TO]);
     ml_json_line(&json);
+    put_groups(&json, "types", &diff->types, "type", true);
+    put_groups(&json, "heaps", &diff->heaps, "heap", false);
     ml_json_open_member(&json, "stacks", '[');
     for (size_t i = 0; i < count; i++) {
         const struct ml_diff_stack *stack = &diff->stacks[i];
@@ -246,6 +276,41 @@ static void put_changes(
         }
         put_change(pages, stack, metric, shown == 0);
         shown++;
+    }
+}
+
+/* Print the types or heaps that changed, the largest change first. */
+static void put_group_rows(
+    const struct ml_report_page *page,
+    const char *title,
+    const struct ml_diff_groups *groups,
+    enum ml_metric metric
+) {
+    const size_t wanted = page->report->limit > 0 ? page->report->limit : STACKS_SHOWN;
+
+    for (size_t i = 0, shown = 0; i < groups->count && shown < wanted; i++) {
+        const struct ml_diff_group *group = &groups->rows[i];
+        const uint64_t from = ml_metric_bytes(&group->sides[ML_DIFF_FROM], metric);
+        const uint64_t to = ml_metric_bytes(&group->sides[ML_DIFF_TO], metric);
+
+        if (from == to) {
+            continue;
+        }
+        if (shown++ == 0) {
+            ml_report_heading(page, title, "by change");
+        }
+        ml_report_print(
+            page,
+            "  %-9s  %11s  %11s  " ML_BOLD "%12s" ML_PLAIN "  ",
+            from == 0 ? "new"
+            : to == 0 ? "gone"
+                      : "",
+            ml_units_size(from).text,
+            ml_units_size(to).text,
+            signed_size(from, to).text
+        );
+        ml_report_put(page, group->name);
+        putc('\n', page->out);
     }
 }
 
@@ -438,6 +503,8 @@ void ml_report_diff_text(
     put_certainty(&pages[ML_DIFF_FROM], "from");
     put_certainty(page, "to");
     put_processes(pages, metric);
+    put_group_rows(page, "Types", &diff->types, metric);
+    put_group_rows(page, "Heaps", &diff->heaps, metric);
     put_changes(pages, diff, metric, true);
     put_changes(pages, diff, metric, false);
 }
