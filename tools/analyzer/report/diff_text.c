@@ -503,8 +503,8 @@ void ml_report_diff_text(
     put_certainty(&pages[ML_DIFF_FROM], "from");
     put_certainty(page, "to");
     put_processes(pages, metric);
-    put_group_rows(page, "Types", &diff->types, metric);
-    put_group_rows(page, "Heaps", &diff->heaps, metric);
     put_changes(pages, diff, metric, true);
     put_changes(pages, diff, metric, false);
+    put_group_rows(page, "Types", &diff->types, metric);
+    put_group_rows(page, "Heaps", &diff->heaps, metric);
 }
