@@ -286,7 +286,9 @@ static void put_group_rows(
     const struct ml_diff_groups *groups,
     enum ml_metric metric
 ) {
+    enum { FIGURES_COLUMNS = 53 };
     const size_t wanted = page->report->limit > 0 ? page->report->limit : STACKS_SHOWN;
+    char name[ML_REPORT_NAME_BYTES];
 
     for (size_t i = 0, shown = 0; i < groups->count && shown < wanted; i++) {
         const struct ml_diff_group *group = &groups->rows[i];
@@ -309,7 +311,8 @@ static void put_group_rows(
             ml_units_size(to).text,
             signed_size(from, to).text
         );
-        ml_report_put(page, group->name);
+        ml_function_name_fit(group->name, page->style->width - FIGURES_COLUMNS, name, sizeof name);
+        ml_report_put(page, name);
         putc('\n', page->out);
     }
 }
