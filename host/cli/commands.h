@@ -1,5 +1,5 @@
-/* Sub-commands that send a request to a running host: `memlog ps`, `dump`, `start`, `stop`, `rate`,
- * `env`, `upload`; and `doctor` and `page`. Room: host. Context: their own process.
+/* Sub-commands that send a request to a running host: `memlog ps`, `top`, `dump`, `start`, `stop`,
+ * `rate`, `env`, `upload`; and `doctor` and `page`. Room: host. Context: their own process.
  *
  * One rule: data goes to stdout, messages to people go to stderr. */
 #ifndef MEMLOG_HOST_CLI_COMMANDS_H
@@ -18,6 +18,7 @@ struct ml_channel;
 /* Carry out a command. `words` are the arguments after its name, NULL-terminated. Returns the exit
  * code. */
 int ml_command_ps(char *const *words);
+int ml_command_top(char *const *words);
 int ml_command_dump(char *const *words);
 int ml_command_start(char *const *words);
 int ml_command_stop(char *const *words);
@@ -28,6 +29,7 @@ int ml_command_page(char *const *words);
 int ml_command_upload(char *const *words);
 
 extern const struct ml_option_table ml_ps_table;
+extern const struct ml_option_table ml_top_table;
 extern const struct ml_option_table ml_dump_table;
 extern const struct ml_option_table ml_start_table;
 extern const struct ml_option_table ml_stop_table;

@@ -24,6 +24,7 @@ static const struct ml_subcommand subcommands[] = {
     {.kind = ML_SUBCOMMAND_RUN, .options = &ml_run_table},
     {.kind = ML_SUBCOMMAND_ATTACH, .options = &ml_attach_table},
     OF_HOST(ml_ps_table, ml_command_ps),
+    OF_HOST(ml_top_table, ml_command_top),
     OF_HOST(ml_dump_table, ml_command_dump),
     OF_HOST(ml_start_table, ml_command_start),
     OF_HOST(ml_stop_table, ml_command_stop),

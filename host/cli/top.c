@@ -1,0 +1,182 @@
+/* `memlog top`. Room: host. Context: its own process.
+ *
+ * One rule: a look costs the host one answer to Ps, and the profiled program nothing. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/printable.h"
+#include "base/size.h"
+#include "host/cli/commands.h"
+#include "host/cli/run.h"
+#include "host/cli/top_model.h"
+#include "host/process/log.h"
+#include "ipc/channel/channel.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
+
+enum { TOP_TIMEOUT_MS = 10000, DELAY_SECONDS = 2, NS_PER_SECOND = 1000000000 };
+
+struct top {
+    const char *host, *filter;
+    enum ml_top_sort sort;
+    uint32_t count, delay_seconds;
+    struct ml_pids pids;
+};
+
+static const struct ml_option top_options[] = {
+    {.name = "--count",
+     .short_name = "-n",
+     ML_COUNT_TO(struct top, count),
+     .least = 1,
+     .value = "N",
+     .help = "so many looks (default: 1); rates are known from the second on"},
+    {.name = "--delay",
+     .short_name = "-d",
+     ML_SECONDS_TO(struct top, delay_seconds),
+     .least = 1,
+     .most = 86400,
+     .value = "TIME",
+     .help = "between two looks (default: 2s)"},
+    {.name = "--sort",
+     ML_WORD_TO(struct top, sort),
+     .value = "ORDER",
+     .words = ml_top_sort_names,
+     .help = "the largest first, by:"},
+    {.name = "--filter",
+     ML_TEXT_TO(struct top, filter),
+     .most = 256,
+     .value = "TEXT",
+     .help = "processes alone whose name has TEXT in it, in upper or lower case"},
+    ML_ROW_HOST(struct top, host),
+};
+
+const struct ml_option_table ml_top_table = {
+    .program = "memlog",
+    .name = "top",
+    .summary = "the largest processes of a running memlog, and how they grow",
+    .usage = "[OPTIONS] [PID...]",
+    .about = "Prints the recorded processes of a running memlog, the largest first: live heap, "
+             "private memory, growth of the heap and allocated bytes a second.",
+    ML_OPTIONS(top_options),
+    ML_OPERANDS_PROCESSES(struct top, pids),
+    .example = "memlog top -n 10 --sort=growth",
+};
+
+/* All rows at one moment. */
+struct look {
+    struct ml_top_row *rows;
+    size_t count;
+    uint64_t at_ns; /* monotonic */
+};
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+static bool is_wanted(const struct top *top, const struct memlog_host_process_row *row) {
+    bool is_named = top->pids.count == 0;
+    for (uint32_t i = 0; i < top->pids.count; i++) {
+        is_named = is_named || top->pids.items[i] == row->pid;
+    }
+    return is_named && row->recording && row->folded_processes == 0;
+}
+
+/* Ask the host. Owner: out->rows are freed by the caller. False: stderr says why. */
+static bool take_look(const struct top *top, struct ml_channel *channel, struct look *out) {
+    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
+    struct memlog_host_ps_reply reply;
+    *out = (struct look){.rows = NULL};
+    const enum ml_status status =
+        memlog_host_ps_wait(ml_channel_port(channel), &request, TOP_TIMEOUT_MS, &reply);
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+        return false;
+    }
+    out->at_ns = now_ns();
+    out->rows = calloc((size_t)reply.processes.count + 1, sizeof(*out->rows));
+    if (out->rows == NULL) {
+        ml_say_error("no memory");
+        return false;
+    }
+    for (uint32_t i = 0; i < reply.processes.count; i++) {
+        const struct memlog_host_process_row *from = &reply.processes.items[i];
+        if (!is_wanted(top, from)) {
+            continue;
+        }
+        struct ml_top_row *row = &out->rows[out->count++];
+        row->id = from->id;
+        row->pid = from->pid;
+        row->heap_bytes = from->live_bytes;
+        row->private_bytes = from->footprint_bytes;
+        row->total_bytes = from->total_bytes;
+        (void
+        )ml_printable_copy(from->name.data, from->name.count_bytes, row->name, sizeof(row->name));
+    }
+    return true;
+}
+
+static void print_look(const struct top *top, const struct look *look) {
+    char line[ML_TOP_LINE_BYTES];
+    struct ml_top_row *shown = calloc(look->count + 1, sizeof(*shown));
+    if (shown == NULL) {
+        ml_say_error("no memory");
+        return;
+    }
+    for (size_t i = 0; i < look->count; i++) {
+        shown[i] = look->rows[i];
+    }
+    const size_t count = ml_top_filter(shown, look->count, top->filter);
+    ml_top_sort(shown, count, top->sort);
+    ml_top_head(top->sort, ML_TOP_COLUMNS_MAX, line);
+    (void)puts(line);
+    for (size_t i = 0; i < count; i++) {
+        ml_top_line(&shown[i], ML_TOP_COLUMNS_MAX, line);
+        (void)puts(line);
+    }
+    (void)fflush(stdout);
+    free(shown);
+}
+
+/* All looks. False: the host went away meanwhile, which was said. */
+static bool watch(const struct top *top, struct ml_channel *channel) {
+    struct look before = {.rows = NULL};
+    bool fine = true;
+    for (uint32_t i = 0; fine && i < top->count; i++) {
+        const struct timespec delay = {.tv_sec = (time_t)top->delay_seconds};
+        struct look look;
+        if (i > 0) {
+            (void)nanosleep(&delay, NULL);
+            (void)putchar('\n');
+        }
+        fine = take_look(top, channel, &look);
+        if (fine) {
+            const uint64_t elapsed_ns = i > 0 ? look.at_ns - before.at_ns : 0;
+            ml_top_rates(look.rows, look.count, before.rows, before.count, elapsed_ns);
+            print_look(top, &look);
+        }
+        free(before.rows);
+        before = look;
+    }
+    free(before.rows);
+    return fine;
+}
+
+int ml_command_top(char *const *words) {
+    struct top arguments = {.filter = "", .count = 1, .delay_seconds = DELAY_SECONDS};
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_top_table, words, &arguments, NULL, &exit_code)) {
+        return exit_code;
+    }
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const bool fine = watch(&arguments, channel);
+    ml_channel_free(channel);
+    return fine ? 0 : ML_EXIT_FAILED;
+}
