@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/printable.h"
 #include "base/size.h"
 #include "host/cli/commands.h"
 #include "host/cli/run.h"
 #include "host/cli/top_model.h"
+#include "host/cli/top_screen.h"
 #include "host/process/log.h"
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
@@ -32,7 +34,7 @@ static const struct ml_option top_options[] = {
      ML_COUNT_TO(struct top, count),
      .least = 1,
      .value = "N",
-     .help = "so many looks (default: 1); rates are known from the second on"},
+     .help = "print so many looks, in place of a live screen; rates are known from the second on"},
     {.name = "--delay",
      .short_name = "-d",
      ML_SECONDS_TO(struct top, delay_seconds),
@@ -58,8 +60,9 @@ const struct ml_option_table ml_top_table = {
     .name = "top",
     .summary = "the largest processes of a running memlog, and how they grow",
     .usage = "[OPTIONS] [PID...]",
-    .about = "Prints the recorded processes of a running memlog, the largest first: live heap, "
-             "private memory, growth of the heap and allocated bytes a second.",
+    .about = "Shows the recorded processes of a running memlog, the largest first: live heap, "
+             "private memory, growth of the heap and allocated bytes a second. Where input or "
+             "output is no terminal, one look is printed.",
     ML_OPTIONS(top_options),
     ML_OPERANDS_PROCESSES(struct top, pids),
     .example = "memlog top -n 10 --sort=growth",
@@ -86,22 +89,20 @@ static bool is_wanted(const struct top *top, const struct memlog_host_process_ro
     return is_named && row->recording && row->folded_processes == 0;
 }
 
-/* Ask the host. Owner: out->rows are freed by the caller. False: stderr says why. */
-static bool take_look(const struct top *top, struct ml_channel *channel, struct look *out) {
+/* Ask the host. Owner: out->rows are freed by the caller. NULL, or what went wrong. */
+static const char *take_look(const struct top *top, struct ml_channel *channel, struct look *out) {
     const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
     struct memlog_host_ps_reply reply;
     *out = (struct look){.rows = NULL};
     const enum ml_status status =
         memlog_host_ps_wait(ml_channel_port(channel), &request, TOP_TIMEOUT_MS, &reply);
     if (status != ML_OK) {
-        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
-        return false;
+        return ml_status_text(status);
     }
     out->at_ns = now_ns();
     out->rows = calloc((size_t)reply.processes.count + 1, sizeof(*out->rows));
     if (out->rows == NULL) {
-        ml_say_error("no memory");
-        return false;
+        return "no memory";
     }
     for (uint32_t i = 0; i < reply.processes.count; i++) {
         const struct memlog_host_process_row *from = &reply.processes.items[i];
@@ -117,7 +118,51 @@ static bool take_look(const struct top *top, struct ml_channel *channel, struct 
         (void
         )ml_printable_copy(from->name.data, from->name.count_bytes, row->name, sizeof(row->name));
     }
-    return true;
+    return NULL;
+}
+
+/* The looks of a live screen. */
+struct watching {
+    const struct top *top;
+    struct ml_channel *channel;
+    struct look shown, before;
+};
+
+static const char *look_again(void *context, struct ml_top_row **out_rows, size_t *out_count) {
+    struct watching *watching = context;
+    struct look look;
+    const char *trouble = take_look(watching->top, watching->channel, &look);
+    if (trouble != NULL) {
+        free(look.rows);
+        return trouble; /* the rows on the screen stay */
+    }
+    free(watching->before.rows);
+    watching->before = watching->shown;
+    const struct look *before = &watching->before;
+    const uint64_t elapsed_ns = before->rows != NULL ? look.at_ns - before->at_ns : 0;
+    ml_top_rates(look.rows, look.count, before->rows, before->count, elapsed_ns);
+    look.count = ml_top_filter(look.rows, look.count, watching->top->filter);
+    watching->shown = look;
+    *out_rows = look.rows;
+    *out_count = look.count;
+    return NULL;
+}
+
+static bool show(const struct top *top, struct ml_channel *channel) {
+    struct watching watching = {.top = top, .channel = channel};
+    const struct ml_top_feed feed = {
+        .context = &watching,
+        .look = look_again,
+        .sort = top->sort,
+        .delay_seconds = top->delay_seconds,
+    };
+    const bool fine = ml_top_screen(&feed);
+    if (!fine) {
+        ml_say_error("this terminal cannot show a live screen: 'memlog top -n 1' prints lines");
+    }
+    free(watching.before.rows);
+    free(watching.shown.rows);
+    return fine;
 }
 
 static void print_look(const struct top *top, const struct look *look) {
@@ -146,14 +191,18 @@ static void print_look(const struct top *top, const struct look *look) {
 static bool watch(const struct top *top, struct ml_channel *channel) {
     struct look before = {.rows = NULL};
     bool fine = true;
-    for (uint32_t i = 0; fine && i < top->count; i++) {
+    for (uint32_t i = 0; fine && i < (top->count > 0 ? top->count : 1); i++) {
         const struct timespec delay = {.tv_sec = (time_t)top->delay_seconds};
         struct look look;
         if (i > 0) {
             (void)nanosleep(&delay, NULL);
             (void)putchar('\n');
         }
-        fine = take_look(top, channel, &look);
+        const char *trouble = take_look(top, channel, &look);
+        fine = trouble == NULL;
+        if (!fine) {
+            ml_say_error("the running memlog does not answer: %s", trouble);
+        }
         if (fine) {
             const uint64_t elapsed_ns = i > 0 ? look.at_ns - before.at_ns : 0;
             ml_top_rates(look.rows, look.count, before.rows, before.count, elapsed_ns);
@@ -167,7 +216,7 @@ static bool watch(const struct top *top, struct ml_channel *channel) {
 }
 
 int ml_command_top(char *const *words) {
-    struct top arguments = {.filter = "", .count = 1, .delay_seconds = DELAY_SECONDS};
+    struct top arguments = {.filter = "", .delay_seconds = DELAY_SECONDS};
     int exit_code = 0;
     if (!ml_commands_read(&ml_top_table, words, &arguments, NULL, &exit_code)) {
         return exit_code;
@@ -176,7 +225,8 @@ int ml_command_top(char *const *words) {
     if (channel == NULL) {
         return ML_EXIT_FAILED;
     }
-    const bool fine = watch(&arguments, channel);
+    const bool is_live = arguments.count == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    const bool fine = is_live ? show(&arguments, channel) : watch(&arguments, channel);
     ml_channel_free(channel);
     return fine ? 0 : ML_EXIT_FAILED;
 }

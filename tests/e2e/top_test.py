@@ -48,6 +48,36 @@ class Top(harness.Case):
         self.assertEqual((answer.returncode, answer.stdout), (125, b""))
         self.assertIn(b"memlog: ", answer.stderr)
 
+    def screen(self, *words):
+        answer = subprocess.run(["tmux", "-S", str(self.folder / "tmux"), "-f", "/dev/null", *words], capture_output=True, text=True,
+                                env=self.environment(TERM="xterm"), timeout=harness.TIMEOUT, check=False)
+        return answer.stdout
+
+    def sees(self, text):
+        self.wait_for(text, lambda: text in self.screen("capture-pane", "-p"), seen=lambda: self.screen("capture-pane", "-p"))
+
+    def test_a_live_screen_takes_keys_and_sizes_outlives_the_host_and_leaves_the_terminal_as_it_was(self):
+        process = self.memlog_start("/usr/bin/python3", "-c", PROGRAM, stdin=subprocess.PIPE)
+        self.addCleanup(self.screen, "kill-server")
+        self.wait_for("both processes", lambda: len(self.top().stdout.splitlines()) == 3)
+        self.screen("new-session", "-d", "-x", "80", "-y", "24", "/bin/sh")
+        self.screen("send-keys", f"TERM=dumb {harness.MEMLOG} top; echo left $?", "Enter")
+        self.sees("cannot show a live screen")
+        self.sees("left 125")
+        self.screen("send-keys", f"clear; {harness.MEMLOG} top -d 1", "Enter")
+        self.sees("?[2Jx")
+        self.sees(">HEAP")
+        for columns, mark in ((60, ">PRIVATE"), (200, ">GROWTH/s")):
+            self.screen("resize-window", "-x", str(columns), "-y", "10")
+            self.screen("send-keys", ">")
+            self.sees(mark)
+        process.communicate(timeout=harness.TIMEOUT)
+        self.sees("memlog has ended")
+        self.screen("send-keys", "q")
+        self.screen("send-keys", "stty -a | grep -ow -e icanon -e echo; echo again $?", "Enter")
+        self.sees("\nicanon")
+        self.sees("again 0")
+
 
 if __name__ == "__main__":
     unittest.main()
