@@ -7,7 +7,7 @@
 #include "host/cli/attach.h"
 #include "host/cli/commands.h"
 #include "host/cli/config.h"
-#include "host/cli/pager.h"
+#include "host/terminal/pager.h"
 #include "host/cli/run.h"
 #include "host/cli/subcommand.h"
 #include "host/cli/version.h"

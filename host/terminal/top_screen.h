@@ -1,14 +1,14 @@
 /* The live screen of `memlog top`, by ncurses. Room: host. Context: its own process, one terminal.
  *
  * One rule: whatever ends the program by q, SIGINT or SIGTERM, the terminal is as it was. */
-#ifndef MEMLOG_HOST_CLI_TOP_SCREEN_H
-#define MEMLOG_HOST_CLI_TOP_SCREEN_H
+#ifndef MEMLOG_HOST_TERMINAL_TOP_SCREEN_H
+#define MEMLOG_HOST_TERMINAL_TOP_SCREEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host/cli/top_model.h"
+#include "host/terminal/top_model.h"
 
 /* Where rows come from. NULL: they are there, in *out_rows, which belong to the feed until its next
  * call; else why there are no more. */

@@ -3,8 +3,8 @@
  *
  * One rule: a line holds printable text alone and is never wider than was asked for, whatever
  * processes call themselves. */
-#ifndef MEMLOG_HOST_CLI_TOP_MODEL_H
-#define MEMLOG_HOST_CLI_TOP_MODEL_H
+#ifndef MEMLOG_HOST_TERMINAL_TOP_MODEL_H
+#define MEMLOG_HOST_TERMINAL_TOP_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

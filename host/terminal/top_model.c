@@ -1,4 +1,4 @@
-#include "host/cli/top_model.h"
+#include "host/terminal/top_model.h"
 
 #include <inttypes.h>
 #include <stdio.h>

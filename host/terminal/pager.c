@@ -1,4 +1,4 @@
-#include "host/cli/pager.h"
+#include "host/terminal/pager.h"
 
 #include <errno.h>
 #include <fcntl.h>

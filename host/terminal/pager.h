@@ -3,8 +3,8 @@
  *
  * One rule: only who sits before a terminal gets a pager. Pipes, files and exit codes are as
  * without one. */
-#ifndef MEMLOG_HOST_CLI_PAGER_H
-#define MEMLOG_HOST_CLI_PAGER_H
+#ifndef MEMLOG_HOST_TERMINAL_PAGER_H
+#define MEMLOG_HOST_TERMINAL_PAGER_H
 
 /* Start the pager for a command whose words these are (the command's name first, NULL-terminated),
  * if stdout is a terminal and the command prints text to it: MEMLOG_PAGER, else PAGER, else less.

@@ -1,4 +1,4 @@
-#include "host/cli/top_screen.h"
+#include "host/terminal/top_screen.h"
 
 #include <locale.h>
 #include <stdio.h>
