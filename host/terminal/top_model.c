@@ -137,48 +137,58 @@ static void cut(char *line, size_t columns) {
         '\0';
 }
 
+/* The figures and the name. A narrow line does without the last figure, so that names stay. */
+static void put_line(
+    char out[ML_TOP_LINE_BYTES],
+    size_t columns,
+    const char *pid,
+    char cells[ML_TOP_SORT_COUNT][CELL_BYTES],
+    const char *name
+) {
+    enum { NARROW_COLUMNS = 72, CELL_COLUMNS = 12 };
+    const bool is_narrow = columns < NARROW_COLUMNS;
+    (void)snprintf(
+        out,
+        ML_TOP_LINE_BYTES,
+        "%8s %11s %11s %11s%*s  %s",
+        pid,
+        cells[ML_TOP_SORT_HEAP],
+        cells[ML_TOP_SORT_PRIVATE],
+        cells[ML_TOP_SORT_GROWTH],
+        is_narrow ? 0 : CELL_COLUMNS,
+        is_narrow ? "" : cells[ML_TOP_SORT_ALLOCATED],
+        name
+    );
+    cut(out, columns);
+}
+
 void ml_top_head(enum ml_top_sort by, size_t columns, char out[ML_TOP_LINE_BYTES]) {
     static const char *const words[ML_TOP_SORT_COUNT] = {"HEAP", "PRIVATE", "GROWTH/s", "ALLOC/s"};
     char cells[ML_TOP_SORT_COUNT][CELL_BYTES];
     for (size_t i = 0; i < ML_TOP_SORT_COUNT; i++) {
         (void)snprintf(cells[i], CELL_BYTES, "%s%s", i == (size_t)by ? ">" : "", words[i]);
     }
-    (void)snprintf(
-        out,
-        ML_TOP_LINE_BYTES,
-        "%8s %11s %11s %11s %11s  %s",
-        "PID",
-        cells[0],
-        cells[1],
-        cells[2],
-        cells[3],
-        "NAME"
-    );
-    cut(out, columns);
+    put_line(out, columns, "PID", cells, "NAME");
 }
 
 void ml_top_line(const struct ml_top_row *row, size_t columns, char out[ML_TOP_LINE_BYTES]) {
-    char heap[ML_SIZE_TEXT_BYTES];
-    char private[ML_SIZE_TEXT_BYTES];
+    char cells[ML_TOP_SORT_COUNT][CELL_BYTES] = {"", "-", "-", "-"};
     char size[ML_SIZE_TEXT_BYTES];
-    char growth[CELL_BYTES] = "-";
-    char allocated[ML_SIZE_TEXT_BYTES] = "-";
+    char pid[CELL_BYTES];
+    (void)snprintf(pid, sizeof(pid), "%" PRIu32, row->pid);
+    (void)snprintf(cells[ML_TOP_SORT_HEAP], CELL_BYTES, "%s", ml_size_text(row->heap_bytes, size));
+    if (row->private_bytes > 0) {
+        (void)snprintf(
+            cells[ML_TOP_SORT_PRIVATE], CELL_BYTES, "%s", ml_size_text(row->private_bytes, size)
+        );
+    }
     if (row->has_rates) {
         const int64_t grown = row->growth_bytes;
         (void)ml_size_text(grown < 0 ? 0 - (uint64_t)grown : (uint64_t)grown, size);
-        (void)snprintf(growth, sizeof(growth), "%s%s", grown < 0 ? "-" : "+", size);
-        (void)ml_size_text(row->allocated_bytes, allocated);
+        (void)snprintf(cells[ML_TOP_SORT_GROWTH], CELL_BYTES, "%s%s", grown < 0 ? "-" : "+", size);
+        (void)snprintf(
+            cells[ML_TOP_SORT_ALLOCATED], CELL_BYTES, "%s", ml_size_text(row->allocated_bytes, size)
+        );
     }
-    (void)snprintf(
-        out,
-        ML_TOP_LINE_BYTES,
-        "%8" PRIu32 " %11s %11s %11s %11s  %s",
-        row->pid,
-        ml_size_text(row->heap_bytes, heap),
-        row->private_bytes > 0 ? ml_size_text(row->private_bytes, private) : "-",
-        growth,
-        allocated,
-        row->name
-    );
-    cut(out, columns);
+    put_line(out, columns, pid, cells, row->name);
 }

@@ -78,6 +78,8 @@ START_TEST(lines_fit_every_width) {
     ml_top_line(&row, 80, line);
     ck_assert_ptr_nonnull(strstr(line, "-1.0 KiB"));
     ck_assert_ptr_nonnull(strstr(line, row.name));
+    ml_top_line(&row, 60, line);
+    ck_assert_ptr_nonnull(strstr(line, row.name));
 }
 END_TEST
 
