@@ -1,5 +1,6 @@
 #include "base/suggest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static size_t least(size_t a, size_t b) {
@@ -33,6 +34,22 @@ size_t ml_edit_distance(const char *left, const char *right) {
     return rows[left_count % 3][right_count];
 }
 
+/* Whether a part of the candidate between dashes begins with the word, which has no dash in front.
+ */
+static bool has_part(const char *candidate, const char *word) {
+    enum { WORTH_A_GUESS = 4 }; /* letters */
+    const size_t count = strlen(word);
+    const char *at = count >= WORTH_A_GUESS ? strchr(candidate, '-') : NULL;
+    while (at != NULL) {
+        at += strspn(at, "-");
+        if (strncmp(at, word, count) == 0) {
+            return true;
+        }
+        at = strchr(at, '-');
+    }
+    return false;
+}
+
 const char *ml_suggest(const char *word, const char *const *candidates, size_t candidates_count) {
     size_t word_count = strlen(word);
     size_t best_distance = word_count / 3 + 2;
@@ -49,6 +66,11 @@ const char *ml_suggest(const char *word, const char *const *candidates, size_t c
     }
     for (size_t i = 0; i < candidates_count; i++) {
         if (candidates[i] != NULL && strncmp(candidates[i], word, word_count) == 0) {
+            return candidates[i];
+        }
+    }
+    for (size_t i = 0; i < candidates_count; i++) {
+        if (candidates[i] != NULL && has_part(candidates[i], word + strspn(word, "-"))) {
             return candidates[i];
         }
     }

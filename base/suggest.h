@@ -14,8 +14,9 @@ enum { ML_SUGGEST_WORD_MAX = 64 };
  * ML_SUGGEST_WORD_MAX + 1 when either is longer than that. */
 size_t ml_edit_distance(const char *left, const char *right);
 
-/* The candidate nearest to `word`: within a third of its length, or beginning with it. NULL: none
- * is. The first of equals wins. */
+/* The candidate nearest to `word`: within a third of its length, or beginning with it, or with a
+ * part between dashes that does ("--sampling": "--memlog-sampling-rate"). NULL: none is. The first
+ * of equals wins. */
 const char *ml_suggest(const char *word, const char *const *candidates, size_t candidates_count);
 
 #endif

@@ -65,7 +65,31 @@ const struct ml_subcommand *ml_subcommand_find(const char *name) {
     return NULL;
 }
 
+/* What other tools call it, and what is near to a command that does something else. */
+static const char *other_word(const char *name) {
+    static const char *const words[][2] = {
+        {"record", "run"},       {"profile", "run"},       {"exec", "run"},
+        {"start-run", "run"},    {"show", "report"},       {"print", "report"},
+        {"analyze", "report"},   {"summary", "report"},    {"leaks", "report"},
+        {"stacks", "report"},    {"view", "page"},         {"ui", "page"},
+        {"web", "page"},         {"serve", "page"},        {"flame", "flamegraph"},
+        {"graph", "flamegraph"}, {"svg", "flamegraph"},    {"compare", "diff"},
+        {"export", "convert"},   {"snapshot", "dump"},     {"list-processes", "ps"},
+        {"live", "top"},         {"detach", "stop"},       {"budget", "check"},
+        {"history", "timeline"}, {"memory", "components"}, {"options", "config"}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(name, words[i][0]) == 0) {
+            return words[i][1];
+        }
+    }
+    return NULL;
+}
+
 const char *ml_subcommand_suggest(const char *name) {
+    const char *known = other_word(name);
+    if (known != NULL) {
+        return known;
+    }
     const char *names[SUBCOMMANDS_COUNT];
     for (size_t i = 0; i < SUBCOMMANDS_COUNT; i++) {
         names[i] = name_of(&subcommands[i]);

@@ -37,10 +37,20 @@ START_TEST(suggests_what_is_near_and_nothing_else) {
 }
 END_TEST
 
+START_TEST(suggests_what_has_the_word_between_dashes) {
+    static const char *const words[] = {"--output", "--memlog-sampling-rate", "--no-page"};
+    ck_assert_str_eq(ml_suggest("--sampling", words, 3), "--memlog-sampling-rate");
+    ck_assert_str_eq(ml_suggest("--rate", words, 3), "--memlog-sampling-rate");
+    ck_assert_ptr_null(ml_suggest("--amplin", words, 3));
+    ck_assert_ptr_null(ml_suggest("--xyz", words, 3));
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("suggest");
     tcase_add_test(tcase, counts_insertions_deletions_replacements_and_swaps);
     tcase_add_test(tcase, words_that_are_too_long_are_far_from_everything);
     tcase_add_test(tcase, suggests_what_is_near_and_nothing_else);
+    tcase_add_test(tcase, suggests_what_has_the_word_between_dashes);
     return run_suite("base/suggest", tcase);
 }

@@ -21,6 +21,17 @@ START_TEST(every_command_of_the_interface_is_known) {
 }
 END_TEST
 
+START_TEST(words_of_other_tools_lead_to_the_command) {
+    static const char *const words[][2] = {
+        {"record", "run"}, {"flame", "flamegraph"}, {"compare", "diff"}, {"ui", "page"}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        ck_assert_str_eq(ml_subcommand_suggest(words[i][0]), words[i][1]);
+        ck_assert_ptr_nonnull(ml_subcommand_find(words[i][1]));
+        ck_assert_ptr_null(ml_subcommand_find(words[i][0]));
+    }
+}
+END_TEST
+
 START_TEST(every_help_has_an_example) {
     static const char *const names[] = {"run", "ps", "dump", "help"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -43,6 +54,7 @@ END_TEST
 int main(void) {
     TCase *tcase = tcase_create("subcommand");
     tcase_add_test(tcase, every_command_of_the_interface_is_known);
+    tcase_add_test(tcase, words_of_other_tools_lead_to_the_command);
     tcase_add_test(tcase, every_help_has_an_example);
     tcase_add_test(tcase, the_overview_names_what_is_there);
     return run_suite("host/subcommand", tcase);
