@@ -34,11 +34,14 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* Where vtables may lie: the loader has taken the right to write away from them. */
-static bool is_target(const struct ml_memory_region *region) {
+/* Where vtables may lie: the loader has taken the right to write away from them. Of a file that was
+ * linked without that (-z norelro) they lie in the data behind its code. */
+static bool is_target(const struct ml_memory_region *region, uint64_t code_inode) {
+    const bool is_data = (region->permissions & ML_MEMORY_WRITE) != 0;
     return region->inode != 0 && region->end > region->start &&
-           (region->permissions & (ML_MEMORY_WRITE | ML_MEMORY_SHARED)) == 0 &&
-           (region->permissions & ML_MEMORY_READ) != 0;
+           (region->permissions & ML_MEMORY_SHARED) == 0 &&
+           (region->permissions & ML_MEMORY_READ) != 0 &&
+           (!is_data || region->inode == code_inode);
 }
 
 /* Where blocks may lie. */
@@ -50,11 +53,15 @@ static bool is_source(const struct ml_memory_region *region) {
 }
 
 static void find_targets(struct reading *reading, const struct ml_memory_regions *regions) {
+    uint64_t code_inode = 0; /* of the file whose code lies nearest below */
     reading->targets = calloc((size_t)regions->count + 1, sizeof(*reading->targets));
     for (uint32_t i = 0; reading->targets != NULL && i < regions->count; i++) {
         const struct ml_memory_region *region = &regions->items[i];
         const uint32_t count = reading->targets_count;
-        if (!is_target(region)) {
+        if ((region->permissions & ML_MEMORY_EXECUTE) != 0) {
+            code_inode = region->inode;
+        }
+        if (!is_target(region, code_inode)) {
             continue;
         }
         if (count > 0 && reading->targets[count - 1].end == region->start) {

@@ -215,7 +215,7 @@ class Vtables(Case):
 
     def test_of_stripped_programs_by_their_type_information(self):
         linkers = [["-fuse-ld=lld"]] if shutil.which("ld.lld") else []
-        for flags in ([], ["-no-pie"], ["-Wl,-z,pack-relative-relocs"], ["-static-libstdc++", "-static-libgcc"], *linkers):
+        for flags in ([], ["-Wl,-z,norelro"], ["-no-pie"], ["-Wl,-z,pack-relative-relocs"], ["-static-libstdc++", "-static-libgcc"], *linkers):
             with self.subTest(flags=flags):
                 self.assert_told(*self.dumped(self.build("-O2", "-s", *flags), "--types=vtable"))
 
