@@ -34,14 +34,28 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* The file whose code lies nearest below. */
+struct code {
+    uint64_t inode;
+    bool has_relro; /* the loader wrote to a part of its data, and took that right away */
+};
+
+static void follow_code(struct code *code, const struct ml_memory_region *region) {
+    if ((region->permissions & ML_MEMORY_EXECUTE) != 0) {
+        *code = (struct code){.inode = region->inode};
+    } else if (region->inode == code->inode && (region->permissions & ML_MEMORY_WRITE) == 0) {
+        code->has_relro = code->has_relro || region->figures_kb[ML_MEMORY_ANONYMOUS] > 0;
+    }
+}
+
 /* Where vtables may lie: the loader has taken the right to write away from them. Of a file that was
  * linked without that (-z norelro) they lie in the data behind its code. */
-static bool is_target(const struct ml_memory_region *region, uint64_t code_inode) {
+static bool is_target(const struct ml_memory_region *region, const struct code *code) {
     const bool is_data = (region->permissions & ML_MEMORY_WRITE) != 0;
     return region->inode != 0 && region->end > region->start &&
            (region->permissions & ML_MEMORY_SHARED) == 0 &&
            (region->permissions & ML_MEMORY_READ) != 0 &&
-           (!is_data || region->inode == code_inode);
+           (!is_data || (region->inode == code->inode && !code->has_relro));
 }
 
 /* Where blocks may lie. */
@@ -53,15 +67,13 @@ static bool is_source(const struct ml_memory_region *region) {
 }
 
 static void find_targets(struct reading *reading, const struct ml_memory_regions *regions) {
-    uint64_t code_inode = 0; /* of the file whose code lies nearest below */
+    struct code code = {.inode = 0};
     reading->targets = calloc((size_t)regions->count + 1, sizeof(*reading->targets));
     for (uint32_t i = 0; reading->targets != NULL && i < regions->count; i++) {
         const struct ml_memory_region *region = &regions->items[i];
         const uint32_t count = reading->targets_count;
-        if ((region->permissions & ML_MEMORY_EXECUTE) != 0) {
-            code_inode = region->inode;
-        }
-        if (!is_target(region, code_inode)) {
+        follow_code(&code, region);
+        if (!is_target(region, &code)) {
             continue;
         }
         if (count > 0 && reading->targets[count - 1].end == region->start) {

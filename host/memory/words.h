@@ -2,8 +2,9 @@
  * that does may be the address of its class's vtable. Room: host. Context: any; reads /proc only.
  *
  * One rule: nothing is interpreted and nothing else leaves. A word is told, with where it lies,
- * only if its number lies in a mapping of a file that nobody may write to. Which of them begin
- * blocks the service knows.
+ * only if its number lies in a mapping of a file that nobody may write to, or in the data of a file
+ * that was linked without such a mapping (-z norelro). Which of them begin blocks the service
+ * knows.
  *
  * Only resident pages are read, so nothing is swapped in, and /proc/PID/mem waits for no page of
  * the process's own making (userfaultfd). The time is bounded. */
