@@ -25,6 +25,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -281,7 +282,10 @@ class Test:
 
     def run(self):
         start = time.monotonic()
-        code, output = run_limited(self.command, self.timeout, {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", **self.env})
+        # Nobody's own defaults are read, and what a browser keeps there goes with the folder.
+        with tempfile.TemporaryDirectory(prefix="memlog-config.", ignore_cleanup_errors=True) as folder:
+            os.chmod(folder, 0o755)
+            code, output = run_limited(self.command, self.timeout, {**os.environ, "XDG_CONFIG_HOME": folder, **self.env})
         passed, failed, skipped = self.count(output) if code == 0 or self.count is not count_exit_code else (0, 0, 0)
         if code is None:
             output += f"\nended after {self.timeout} s"

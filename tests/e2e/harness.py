@@ -19,7 +19,10 @@ MEMLOG = OUT / "memlog"
 PROGRAMS = OUT / "tests"
 
 # Nobody's own defaults are read by what is started here, with an environment of its own or not.
-os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
+# What a browser keeps there goes with the folder.
+CONFIG = tempfile.TemporaryDirectory(prefix="memlog-config.", ignore_cleanup_errors=True)
+os.chmod(CONFIG.name, 0o755)
+os.environ["XDG_CONFIG_HOME"] = CONFIG.name
 
 # Who is ended by the runner says before where it hangs.
 SECONDS = int(os.environ.get("MEMLOG_TEST_SECONDS", 0))

@@ -88,7 +88,7 @@ class Sampling(harness.Case):
 
     def text_of(self, name):
         dump = next(self.folder.rglob(name))
-        answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", 40)
+        answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(dump)], self.folder, self.environment(), b"", 40)
         self.assertEqual(answer.returncode, 0, answer.stderr)
         return answer.stdout.decode()
 
