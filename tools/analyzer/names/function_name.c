@@ -16,6 +16,9 @@ static size_t word_bytes(const char *at) {
         "operator<",
         "operator->"};
 
+    if (*at != '(' && *at != 'o') {
+        return 0; /* it is asked of every byte of every name */
+    }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         size_t count = strlen(words[i]);
         if (strncmp(at, words[i], count) == 0) {

@@ -55,6 +55,10 @@ bool ml_is_plumbing(const char *function) {
         begins_with_one(function, beginnings, count)) {
         return true;
     }
+    if (!strstr(function, " std::") && !strstr(function, " __gnu_cxx::") &&
+        !strstr(function, " core::")) {
+        return false; /* to take a name apart costs far more, and this is asked of every frame */
+    }
     ml_function_name_bare(function, bare, sizeof bare);
     return begins_with_one(bare, beginnings, count);
 }

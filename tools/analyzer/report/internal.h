@@ -124,7 +124,7 @@ const char *
 ml_report_line_name(const struct ml_report_line *line, char buffer[ML_REPORT_NAME_BYTES]);
 
 /* The frames of a stack that tell a reader most, innermost first; at least one. */
-enum { ML_TOLD_MAX = 8, ML_TOLD_NAME_BYTES = 128 };
+enum { ML_TOLD_MAX = 6, ML_TOLD_NAME_BYTES = 128 };
 struct ml_told_frame {
     char name[ML_TOLD_NAME_BYTES]; /* brief; "(no names in libm.so.6)" */
     char file[ML_TOLD_NAME_BYTES]; /* "": not known */
