@@ -23,7 +23,7 @@ let say = () => {};
 
 // What the data at hand knows.
 const figures = () => figuresOf(data);
-// Without a choice it is the figure that tells most: what is live, or the peak where hardly anything is.
+// Without a choice it is the figure that tells most: what is live, or the peak where nothing runs and hardly anything was left.
 const metricOf = (text) => Math.max(0, text ? figures().indexOf(text.replace("-", " ")) : data ? data.metric : 0);
 
 export function title() {

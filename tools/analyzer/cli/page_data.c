@@ -31,7 +31,9 @@ static const struct ml_option options[] = {
     ML_ROW_METRIC(
         struct request,
         metric,
-        "what is shown first (default: live, or the peak where hardly anything is live)"
+        "what is shown first (default: live, or the peak where nothing runs and hardly anything "
+        "was "
+        "left)"
     ),
     ML_ROW_PID(struct request, load.pid, "this process only"),
     {.name = "--role",
@@ -87,7 +89,9 @@ static int run(const struct ml_command *command, char *const *words) {
         request.load.is_nameless = true; /* it is asked for every few seconds */
     }
     exit_code = ml_command_load_with(command, &request.load, request.before, loaded);
-    if (exit_code == ML_EXIT_OK && !ml_option_given(&command->table, given, "--metric")) {
+    /* Of what runs it is always what is live: a view must not turn to another figure by itself. */
+    if (exit_code == ML_EXIT_OK && !ml_option_given(&command->table, given, "--metric") &&
+        !ml_profile_anyone_runs(&loaded[0].profile)) {
         request.metric = ml_metric_telling(&loaded[0].profile.tree);
     }
     if (exit_code == ML_EXIT_OK &&
