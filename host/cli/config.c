@@ -10,27 +10,22 @@
 #include "host/cli/run.h"
 #include "host/cli/subcommand.h"
 #include "host/policy/config_file.h"
+#include "host/policy/options.h"
 #include "host/process/launcher.h"
 #include "host/process/log.h"
 #include "host/process/paths.h"
 
-/* What memlog-analyzer and memlog ask the environment for. */
-static const char *const environment_keys[] = {
-    "MEMLOG_SOCKET",
-    "MEMLOG_BINARY_PATH",
-    "MEMLOG_SYMBOLIZER_MODE",
-    "MEMLOG_SYMBOL_CACHE",
-    "MEMLOG_PROGUARD_MAP",
+/* What else memlog-analyzer and memlog ask the environment for. */
+static const char *const other_keys[] = {
     "PERFETTO_PROGUARD_MAP",
     "DEBUGINFOD_URLS",
     "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR",
-    "MEMLOG_PAGER",
     "PAGER",
     "NO_COLOR",
     "CLICOLOR_FORCE",
     "COLUMNS"};
-enum { ENVIRONMENT_KEYS = sizeof(environment_keys) / sizeof(environment_keys[0]) };
+enum { OTHER_KEYS = sizeof(other_keys) / sizeof(other_keys[0]) };
 
 /* Read once; the options of the command borrow from it. */
 static struct ml_config config;
@@ -143,16 +138,21 @@ static void show_file(void) {
     }
 }
 
-static void show_environment(void) {
-    (void)puts("environment");
-    for (size_t i = 0; i < ENVIRONMENT_KEYS; i++) {
-        const char *value = getenv(environment_keys[i]);
+static void show_keys(const char *const *keys, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const char *value = getenv(keys[i]);
         if (value != NULL) {
-            (void)printf("  %s=", environment_keys[i]);
+            (void)printf("  %s=", keys[i]);
             ml_printable_put_text(stdout, value);
             (void)putchar('\n');
         }
     }
+}
+
+static void show_environment(void) {
+    (void)puts("environment");
+    show_keys(ml_environment_keys, ML_ENVIRONMENT_KEYS);
+    show_keys(other_keys, OTHER_KEYS);
 }
 
 /* Each option of a command. The exit code. */

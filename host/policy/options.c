@@ -131,19 +131,18 @@ enum ml_status ml_options_parse_attach(
 /* The host sets MEMLOG_SOCKET for the programs it starts, so a memlog below memlog sees it. The
  * others belong to memlog-analyzer (tools/analyzer/symbols/search.h,
  * tools/analyzer/helpers/cache_keeper.h). */
-static const char *const environment_keys[] = {
+const char *const ml_environment_keys[ML_ENVIRONMENT_KEYS] = {
     "MEMLOG_SOCKET",
     "MEMLOG_BINARY_PATH",
     "MEMLOG_SYMBOLIZER_MODE",
     "MEMLOG_SYMBOL_CACHE",
     "MEMLOG_PROGUARD_MAP",
     "MEMLOG_PAGER"};
-enum { ENVIRONMENT_KEYS = sizeof(environment_keys) / sizeof(environment_keys[0]) };
 
 static bool is_known_key(const char *key, size_t key_count) {
-    for (size_t i = 0; i < ENVIRONMENT_KEYS; i++) {
-        if (strlen(environment_keys[i]) == key_count &&
-            strncmp(key, environment_keys[i], key_count) == 0) {
+    for (size_t i = 0; i < ML_ENVIRONMENT_KEYS; i++) {
+        if (strlen(ml_environment_keys[i]) == key_count &&
+            strncmp(key, ml_environment_keys[i], key_count) == 0) {
             return true;
         }
     }
@@ -161,7 +160,7 @@ ml_options_check_environment(char *const *environment, struct ml_error_message *
         }
         char key[ML_SUGGEST_WORD_MAX + 1];
         (void)snprintf(key, sizeof(key), "%.*s", (int)key_count, entry);
-        const char *near = ml_suggest(key, environment_keys, ENVIRONMENT_KEYS);
+        const char *near = ml_suggest(key, ml_environment_keys, ML_ENVIRONMENT_KEYS);
         ml_error_set(
             error,
             "unknown environment key '%s'; %s%s",

@@ -187,6 +187,10 @@ ML_NODISCARD enum ml_status ml_options_parse_attach(
     struct ml_options *options, char *const *arguments, struct ml_error_message *error
 );
 
+/* Every MEMLOG_* key that memlog or memlog-analyzer asks the environment for. */
+enum { ML_ENVIRONMENT_KEYS = 6 };
+extern const char *const ml_environment_keys[ML_ENVIRONMENT_KEYS];
+
 /* Refuse MEMLOG_* keys that memlog does not know.
  *
  * Errors: ML_ENV_MISSING with an error message that names the key. */

@@ -11,6 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/process/log.h"
+
+enum { NOT_SHOWN = 1 }; /* as of stdout that cannot be written */
+
 static const char *value_of(const char *key) {
     const char *value = getenv(key);
     return value != NULL ? value : "";
@@ -66,11 +70,17 @@ static int wait_for(pid_t pid) {
 }
 
 /* Wait for both. A command whose reader has left in the middle has done what it was asked for. */
-static int wait_for_both(pid_t command, pid_t pager) {
-    (void)signal(SIGINT, SIG_IGN); /* the pager's, which the same key reaches */
+static int wait_for_both(pid_t command, pid_t pager, const char *words) {
+    enum { CANNOT_BE_RUN = 126, NOT_FOUND = 127 }; /* the shell's exit codes */
+    (void)signal(SIGINT, SIG_IGN);                 /* the pager's, which the same key reaches */
     (void)signal(SIGQUIT, SIG_IGN);
     const int status = wait_for(command);
-    (void)wait_for(pager);
+    const int shown = wait_for(pager);
+    if (WIFEXITED(shown) &&
+        (WEXITSTATUS(shown) == CANNOT_BE_RUN || WEXITSTATUS(shown) == NOT_FOUND)) {
+        ml_say_error("the pager '%s' cannot be run; MEMLOG_PAGER= shows the answer without", words);
+        return NOT_SHOWN;
+    }
     if (WIFSIGNALED(status)) {
         return WTERMSIG(status) == SIGPIPE ? 0 : 128 + WTERMSIG(status);
     }
@@ -131,5 +141,5 @@ int ml_pager_start(char *const *words) {
         }
         return -1;
     }
-    return wait_for_both(command, pager_pid);
+    return wait_for_both(command, pager_pid, pager);
 }

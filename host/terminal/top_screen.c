@@ -47,7 +47,7 @@ static void draw(struct screen *screen) {
         line,
         sizeof(line),
         "%s",
-        screen->ended != NULL ? "memlog has ended: last figures; q leaves"
+        screen->ended != NULL ? "memlog answers no more: last figures; q leaves"
         : screen->is_frozen   ? "frozen; p goes on  q quit"
                               : "> sort  p freeze  PgUp PgDn  q quit"
     );

@@ -68,6 +68,11 @@ class Pager(harness.Case):
         self.assertEqual(code, 0, seen)
         self.assertTrue(seen.startswith("{"), seen)
 
+    def test_a_pager_that_is_not_there_is_named(self):
+        code, seen = self.before_a_terminal("report", self.dump, MEMLOG_PAGER="no-such-pager")
+        self.assertEqual(code, 1)
+        self.assertIn("memlog: the pager 'no-such-pager' cannot be run; MEMLOG_PAGER= shows the answer without", seen)
+
     def test_what_is_no_text_has_none(self):
         code, seen = self.before_a_terminal("timeline", "--html", self.dump, PAGER="sed s/^/x/")
         self.assertEqual(code, 2)

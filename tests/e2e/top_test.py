@@ -72,7 +72,7 @@ class Top(harness.Case):
             self.screen("send-keys", ">")
             self.sees(mark)
         process.communicate(timeout=harness.TIMEOUT)
-        self.sees("memlog has ended")
+        self.sees("memlog answers no more")
         self.screen("send-keys", "q")
         self.screen("send-keys", "stty -a | grep -ow -e icanon -e echo; echo again $?", "Enter")
         self.sees("\nicanon")
