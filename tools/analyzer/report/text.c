@@ -410,7 +410,7 @@ void ml_report_warnings(const struct ml_report_page *page) {
         putc('\n', page->out);
     }
     if (profile->sandbox_missing.count_bytes > 0) {
-        ml_report_print(page, "  " ML_WARN "sandbox" ML_PLAIN "      without ");
+        ml_report_print(page, "  " ML_WARN "sandbox" ML_PLAIN "      not all of it: ");
         ml_report_put(page, profile->sandbox_missing.bytes);
         putc('\n', page->out);
     }

@@ -261,7 +261,8 @@ static bool is_nameless(const struct ml_screen_holder *holder) {
     return holder->name[0] == '(';
 }
 
-static void put_holders(
+/* Whether some of them have no name. */
+static bool put_holders(
     const struct ml_report_page *page, const char *title, enum ml_metric metric, size_t shown
 ) {
     const uint64_t whole_bytes = ml_metric_bytes(&page->report->profile->tree, metric);
@@ -284,14 +285,9 @@ static void put_holders(
             ml_holders_put(page, holder, whole_bytes, i == 0 || is_large);
             lacks_names = lacks_names || is_nameless(holder);
         }
-        if (lacks_names) {
-            ml_report_print(
-                page,
-                "  " ML_DIM "Names are missing: --full tells of which files, and why" ML_PLAIN "\n"
-            );
-        }
     }
     ml_holders_fini(&holders);
+    return lacks_names;
 }
 
 static void put_lists(const struct ml_report_page *page) {
@@ -300,13 +296,28 @@ static void put_lists(const struct ml_report_page *page) {
     const char *live_title = ml_report_live_title(profile);
     const size_t limit = page->report->limit;
 
+    bool lacks_names = false;
+
     if (is_at_least(tree->live_bytes, tree->peak_bytes, SAME_AS_PEAK_PERCENT)) {
-        put_holders(page, live_title, ML_METRIC_LIVE, limit > 0 ? limit : HOLDERS_SHOWN);
-        return;
+        lacks_names =
+            put_holders(page, live_title, ML_METRIC_LIVE, limit > 0 ? limit : HOLDERS_SHOWN);
+    } else {
+        lacks_names = put_holders(
+            page, "Who held the peak", ML_METRIC_PEAK, limit > 0 ? limit : HOLDERS_SHOWN
+        );
+        if (is_at_least(tree->live_bytes, tree->peak_bytes, WORTH_A_LIST_PERCENT)) {
+            lacks_names =
+                put_holders(
+                    page, live_title, ML_METRIC_LIVE, limit > 0 ? limit : LEFT_HOLDERS_SHOWN
+                ) ||
+                lacks_names;
+        }
     }
-    put_holders(page, "Who held the peak", ML_METRIC_PEAK, limit > 0 ? limit : HOLDERS_SHOWN);
-    if (is_at_least(tree->live_bytes, tree->peak_bytes, WORTH_A_LIST_PERCENT)) {
-        put_holders(page, live_title, ML_METRIC_LIVE, limit > 0 ? limit : LEFT_HOLDERS_SHOWN);
+    if (lacks_names) {
+        ml_report_print(
+            page,
+            "  " ML_DIM "Names are missing: --full tells of which files, and why" ML_PLAIN "\n"
+        );
     }
 }
 
