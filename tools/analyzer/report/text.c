@@ -398,22 +398,28 @@ void ml_report_trigger(const struct ml_report_page *page) {
     put_grown(page);
 }
 
+/* Prints nothing for an empty text. */
+static void put_wrapped_warning(
+    const struct ml_report_page *page, const char *title, const char *front, const char *text
+) {
+    char words[TRIGGER_BYTES];
+
+    if (text[0]) {
+        snprintf(words, sizeof words, "%s%s", front, text);
+        ml_report_print(page, "  " ML_WARN "%-12s" ML_PLAIN " ", title);
+        ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN, words);
+        putc('\n', page->out);
+    }
+}
+
 void ml_report_warnings(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
 
     put_completeness(page);
     ml_report_waits(page);
     put_stack_quality(page);
-    if (profile->service_trouble.count_bytes > 0) {
-        ml_report_print(page, "  " ML_WARN "service" ML_PLAIN "      ");
-        ml_report_put(page, profile->service_trouble.bytes);
-        putc('\n', page->out);
-    }
-    if (profile->sandbox_missing.count_bytes > 0) {
-        ml_report_print(page, "  " ML_WARN "sandbox" ML_PLAIN "      not all of it: ");
-        ml_report_put(page, profile->sandbox_missing.bytes);
-        putc('\n', page->out);
-    }
+    put_wrapped_warning(page, "service", "", profile->service_trouble.bytes);
+    put_wrapped_warning(page, "sandbox", "not all of it: ", profile->sandbox_missing.bytes);
 }
 
 /* What the memory is, in figures; and what was lost. */
