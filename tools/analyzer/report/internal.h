@@ -89,9 +89,12 @@ void ml_report_title(const struct ml_report_page *page, const char *text);
  * dump that nothing triggered. */
 void ml_report_trigger(const struct ml_report_page *page);
 
-/* What was lost or not seen, how long programs waited, and what the service and its sandbox lack. A
- * summary has nothing of a dump that is complete. */
+/* What was lost or not seen, how long programs waited, and what trouble the service had. A summary
+ * has nothing of a dump that is complete. */
 void ml_report_warnings(const struct ml_report_page *page);
+
+/* What changes no figure: stacks that are not whole, and what the service's sandbox lacks. */
+void ml_report_notes(const struct ml_report_page *page);
 
 /* "running", "exit 0", "signal 9". */
 void ml_report_state(const struct ml_profile_process *process, char *out_state, size_t out_bytes);

@@ -417,9 +417,14 @@ void ml_report_warnings(const struct ml_report_page *page) {
 
     put_completeness(page);
     ml_report_waits(page);
-    put_stack_quality(page);
     put_wrapped_warning(page, "service", "", profile->service_trouble.bytes);
-    put_wrapped_warning(page, "sandbox", "not all of it: ", profile->sandbox_missing.bytes);
+}
+
+void ml_report_notes(const struct ml_report_page *page) {
+    put_stack_quality(page);
+    put_wrapped_warning(
+        page, "sandbox", "not all of it: ", page->report->profile->sandbox_missing.bytes
+    );
 }
 
 /* What the memory is, in figures; and what was lost. */
@@ -432,6 +437,7 @@ static void put_answer(const struct ml_report_page *page) {
         put_figures(page); /* without a process there are no figures, not even 0 */
     }
     ml_report_warnings(page);
+    ml_report_notes(page);
 }
 
 /* Temporary blocks, where they are many. */

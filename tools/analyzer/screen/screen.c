@@ -336,6 +336,17 @@ static void put_next(const struct ml_report_page *page) {
     }
 }
 
+static bool is_any_note(const struct ml_profile *profile) {
+    bool is_any = profile->sandbox_missing.bytes[0] != '\0';
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        is_any = is_any || process->truncated_stacks > 0 || process->broken_stacks > 0 ||
+                 process->unwind_checked > 0;
+    }
+    return is_any;
+}
+
 void ml_screen(
     const struct ml_report *report, const struct ml_report_style *style, bool is_run_end, FILE *out
 ) {
@@ -356,6 +367,10 @@ void ml_screen(
     }
     ml_report_warnings(&page);
     put_lists(&page);
+    if (is_any_note(report->profile)) {
+        fputc('\n', out); /* behind the answer, which they do not change */
+        ml_report_notes(&page);
+    }
     if (!is_run_end) {
         put_next(&page);
     }
