@@ -15,11 +15,10 @@ enum { FIGURES_COLUMNS = 24 /* in front of the callers */ };
 
 /* The innermost function of a script, best one that is not node's own; 0: there is none. */
 static size_t first_script(const struct ml_report_line *lines, size_t count) {
-    static const char own[] = "node:";
     size_t first = 0;
 
     for (size_t i = 0; i < count; i++) {
-        if (lines[i].is_script && strncmp(lines[i].file, own, sizeof own - 1) != 0) {
+        if (lines[i].is_script && !lines[i].is_runtime) {
             return i;
         }
         first = lines[i].is_script && first == 0 ? i : first;

@@ -119,7 +119,8 @@ struct ml_report_line {
     const char *file;   /* "": not known */
     uint64_t offset;
     uint32_t source_line;
-    bool is_script; /* a function of code that a run-time made */
+    bool is_script;  /* a function of code that a run-time made */
+    bool is_runtime; /* one of the run-time's own scripts: node's */
 };
 
 /* The line's name; without one module and offset, written to `buffer`. */

@@ -34,6 +34,7 @@ static struct ml_report_line line_of(
     if (symbol) {
         line.name = symbol->function[0] ? symbol->function : NULL;
         line.file = basename(symbol->file);
+        line.is_runtime = strncmp(symbol->file, "node:", sizeof "node:" - 1) == 0;
         line.source_line = symbol->line;
     }
     if (place->kind != ML_FRAME_ADDRESS && !line.name) {
