@@ -160,11 +160,12 @@ static void write_upload(
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     static FILE *nowhere;
-    struct ml_profile profile = {.program = {.bytes = ""}, .sandbox_missing = {.bytes = ""}};
+    struct ml_profile profile = {0};
     struct ml_trace_decoder decoder = {.profile = &profile};
     struct ml_stacks stacks;
     size_t at = 0;
 
+    ml_profile_restart(&profile);
     while (count_bytes - at >= 3) {
         size_t length = data[at + 1] | (size_t)data[at + 2] << 8;
         length = length < count_bytes - at - 3 ? length : count_bytes - at - 3;

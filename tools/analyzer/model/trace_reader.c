@@ -194,11 +194,7 @@ enum ml_status ml_trace_read(FILE *file, uint32_t number, struct ml_profile *out
     enum ml_status status = ML_OK;
     bool is_cut_at_start = false;
 
-    out_profile->program.bytes = "";
-    out_profile->sandbox_missing.bytes = "";
-    out_profile->uncovered.bytes = "";
-    out_profile->service_trouble.bytes = "";
-    out_profile->whole.bytes = "";
+    ml_profile_restart(out_profile);
     status = read_packets(file, &decoder, &buffer, &whole_packets);
     is_cut_at_start = whole_packets == 0 && out_profile->truncated && !out_profile->damaged &&
                       buffer.count > 0 && buffer.bytes[0] == FIRST_FIELD_BYTE;
