@@ -39,8 +39,8 @@ class Whole(harness.Case):
         harness.run_words(["gcc", "-O1", "-fno-builtin", "-o", str(self.folder / "holder"), str(source)], self.folder, None, b"", harness.TIMEOUT)
         return self.memlog_start(str(self.folder / "holder"), *words, stdin=subprocess.PIPE, options=options)
 
-    def say(self, *words):
-        answer = harness.run_words([str(harness.MEMLOG), *words], self.folder, {**self.environment(), "COLUMNS": "80"}, b"", harness.TIMEOUT)
+    def say(self, *words, columns=80):
+        answer = harness.run_words([str(harness.MEMLOG), *words], self.folder, {**self.environment(), "COLUMNS": str(columns)}, b"", harness.TIMEOUT)
         self.assertEqual(answer.returncode, 0, answer.stderr)
         return answer.stdout.decode()
 
@@ -53,7 +53,7 @@ class Whole(harness.Case):
         found = []
         for line in text.splitlines():
             self.assertFalse(" = " in line and len(line) > 80, line)
-        for line in re.sub(r" \+\n +", " + ", text).splitlines():  # a sum of many parts goes on in the next line
+        for line in re.sub(r"\n +([=+]) ", r" \1 ", text).splitlines():  # a sum of many parts goes on in the next line
             match = re.fullmatch(r" +(\S+) +([\d.]+) (\w+) = (.*)", line)
             if match:
                 parts = {}
@@ -92,6 +92,15 @@ class Whole(harness.Case):
             self.assertEqual(memory[figure], sum(one["memory"][figure] for one in report["processes"] if one["memory"]), figure)
             self.assertEqual(memory[figure], sum(one[figure] for one in memory["components"]), figure)
         self.assertEqual(memory["unread_bytes"], 0)
+
+    def test_a_figure_stays_beside_its_name_at_every_width(self):
+        process = self.start("20")
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.say("dump")
+        process.communicate(b"\n", harness.TIMEOUT)
+        for columns in range(60, 121, 3):
+            text = self.say("report", "--full", str(self.dump("manual")), columns=columns)
+            self.assertNotRegex(text, r"(?m)[=+] ?[\d.]*$", columns)
 
     def test_the_end_of_a_run_tells_the_largest_reading_of_what_has_ended(self):
         process = self.start("20")

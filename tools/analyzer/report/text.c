@@ -52,6 +52,17 @@ void ml_report_put(const struct ml_report_page *page, const char *text) {
     ml_printable_put_text(page->out, text);
 }
 
+/* Bytes at the text's start that stay in one line: a word, or a part of a sum, "+ 12.5 heap". */
+static size_t unbroken(const char *text) {
+    const bool is_part_of_sum = strncmp(text, "+ ", 2) == 0 || strncmp(text, "= ", 2) == 0;
+    size_t count = strcspn(text, " ");
+
+    for (int words = is_part_of_sum ? 3 : 1; words > 1 && text[count] == ' '; words--) {
+        count += 1 + strcspn(text + count + 1, " ");
+    }
+    return count;
+}
+
 /* The number of lines that the text takes. `is_written`: print them, too. */
 static size_t
 wrap(const struct ml_report_page *page, size_t column, const char *text, bool is_written) {
@@ -60,7 +71,7 @@ wrap(const struct ml_report_page *page, size_t column, const char *text, bool is
     size_t lines = 1;
 
     while (*text) {
-        size_t count = strcspn(text, " ");
+        size_t count = unbroken(text);
         size_t columns = 0;
         bool is_new_line = false;
 
