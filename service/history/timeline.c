@@ -266,11 +266,13 @@ static void note_stacks(
     timeline->stacks_ns = ns;
 }
 
-/* Whether its stacks are due. A process that has just begun has none yet. */
+/* Whether its stacks are due: once in each slot. A second after the last look is too late, as looks
+ * come late: now and then a slot would have none, and show what had grown as unchanged. A process
+ * that has just begun has none yet. */
 static bool stacks_are_due(const struct ml_timeline_log *timeline, uint64_t ns, bool is_exact) {
     const uint64_t slot_ns = ml_timeline_stack_shape.slot_ns;
     return ns >= timeline->sums.first_ns + slot_ns && (timeline->is_stale || is_exact) &&
-           (is_exact || ns >= timeline->stacks_ns + slot_ns);
+           (is_exact || ns / slot_ns > timeline->stacks_ns / slot_ns);
 }
 
 void ml_timeline_note(

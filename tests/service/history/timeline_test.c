@@ -101,6 +101,24 @@ START_TEST(a_process_has_its_sums_and_its_stacks) {
 }
 END_TEST
 
+START_TEST(no_slot_of_what_grows_all_the_time_is_without_a_change) {
+    enum { LOOKS = 400 };
+    const uint64_t look_ns = SECOND_NS / 4 + SECOND_NS / 64; /* each is a little late */
+    uint64_t slots = 0;
+
+    for (uint64_t i = 0; i < LOOKS; i++) {
+        hold(1, 5, 1000 * (i + 1));
+        note(2 * SECOND_NS + i * look_ns);
+    }
+    const struct ml_snapshot_series *leak = stack(1);
+    for (uint32_t i = 1; i < leak->points_count; i++) {
+        ck_assert_uint_gt(leak->points[i].last_bytes, leak->points[i - 1].last_bytes);
+        slots++;
+    }
+    ck_assert_uint_ge(slots, LOOKS * look_ns / SECOND_NS - 2);
+}
+END_TEST
+
 START_TEST(a_stack_that_comes_later_begins_with_nothing_when_it_was_not_there) {
     hold(1, 5, 100);
     note(3 * SECOND_NS);
@@ -233,6 +251,7 @@ int main(void) {
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_process_has_its_sums_and_its_stacks);
+    tcase_add_test(tcase, no_slot_of_what_grows_all_the_time_is_without_a_change);
     tcase_add_test(tcase, a_stack_that_comes_later_begins_with_nothing_when_it_was_not_there);
     tcase_add_test(tcase, who_holds_more_enters_and_who_holds_least_leaves);
     tcase_add_test(tcase, about_as_much_drives_nobody_out);
