@@ -16,6 +16,7 @@
 #include "tools/analyzer/formats/flame.h"
 #include "tools/analyzer/formats/heap_text.h"
 #include "tools/analyzer/formats/pprof.h"
+#include "tools/analyzer/growth/suspects.h"
 #include "tools/analyzer/sqlite/file.h"
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/model/trace_decode.h"
@@ -107,6 +108,7 @@ static void write_others(struct ml_stacks *stacks, FILE *nowhere) {
 static void write_views(const struct ml_report *report, FILE *nowhere) {
     const struct ml_timeline_span whole = {.from = {.from = ML_TIME_NONE}};
     struct ml_timeline timeline;
+    struct ml_suspects suspects;
     struct ml_diff diff;
     const char *error = NULL;
 
@@ -126,6 +128,10 @@ static void write_views(const struct ml_report *report, FILE *nowhere) {
         ml_timeline_html(&timeline, nowhere);
     }
     ml_timeline_fini(&timeline);
+    if (ml_suspects_init(&suspects, report) == ML_OK) {
+        ml_suspects_json(&suspects, nowhere);
+    }
+    ml_suspects_fini(&suspects);
     if (ml_diff_init(&diff, report->stacks, report->stacks) != ML_OK) {
         abort();
     }
