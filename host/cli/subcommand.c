@@ -35,6 +35,7 @@ static const struct ml_subcommand subcommands[] = {
     OF_ANALYZER("check", "hold dumps against a budget, for build servers"),
     OF_ANALYZER("flamegraph", "one HTML page with a flame graph"),
     OF_ANALYZER("symbolize", "add function names to a dump"),
+    OF_ANALYZER("suspects", "which functions' memory grows steadily, as leaks do"),
     OF_ANALYZER("timeline", "what was live when, and what grew"),
     OF_ANALYZER("components", "what all of a process's memory is made of"),
     OF_ANALYZER("expand", "whose stacks hold a component"),
@@ -70,7 +71,7 @@ static const char *other_word(const char *name) {
     static const char *const words[][2] = {
         {"record", "run"},       {"profile", "run"},       {"exec", "run"},
         {"start-run", "run"},    {"show", "report"},       {"print", "report"},
-        {"analyze", "report"},   {"summary", "report"},    {"leaks", "report"},
+        {"analyze", "report"},   {"summary", "report"},    {"leaks", "suspects"},
         {"stacks", "report"},    {"view", "page"},         {"ui", "page"},
         {"web", "page"},         {"serve", "page"},        {"flame", "flamegraph"},
         {"graph", "flamegraph"}, {"svg", "flamegraph"},    {"compare", "diff"},

@@ -53,7 +53,7 @@ class Dumps(Inputs):
         cut = self.folder / "cut.pftrace"
         forms = [[f"--to={form}"] for form in ("perfetto", "pprof", "heap", "chrome", "collapsed", "sqlite", "json", "html")]
         commands = [["convert", *form] for form in forms]
-        commands += [["report"], ["report", "--csv"], ["report", "--by=thread"], ["flamegraph"], ["timeline"], ["symbolize"], ["diff", cut],
+        commands += [["report"], ["report", "--csv"], ["report", "--by=thread"], ["flamegraph"], ["timeline"], ["suspects"], ["symbolize"], ["diff", cut],
                      ["components"], ["components", "--html"], ["expand", "heap"], ["list"]]
         for length in (4, 16, 53):
             cut.write_bytes(whole[:length])
@@ -96,7 +96,7 @@ class Dumps(Inputs):
         os.symlink(fifo, self.folder / "fifo.json")
         for path, why in ((fifo, "nobody writes"), ("/dev/zero", "device"), ("/dev/null", "device"), (self.folder, "directory")):
             for words in (["report"], ["diff", dump], ["convert", "--to=chrome"], ["convert", "--to=perfetto"], ["flamegraph"], ["symbolize", "-o", "x"],
-                          ["timeline"], ["components"], ["list"], ["upload", "--dry-run"], ["convert", "--to=pprof", "--before=" + str(dump)]):
+                          ["timeline"], ["suspects"], ["components"], ["list"], ["upload", "--dry-run"], ["convert", "--to=pprof", "--before=" + str(dump)]):
                 with self.subTest(path=path, words=words):
                     self.assert_refused(1, why, *words, path)
         self.assert_refused(1, "fifo.json", "symbolize", "-o", "x", self.folder / "fifo.json")

@@ -124,7 +124,7 @@ class HostileWords(harness.Case):
         log = self.assert_plain("triggers.log", (process.memlog_folder / "triggers.log").read_bytes())
         self.assertIn("=1+1?]0;owned?", log)
         for path in sorted(process.memlog_folder.glob("*.pftrace")):
-            for words in (["report"], ["report", "--summary"], ["report", "--json"], ["report", "--plumbing"], ["timeline"], ["timeline", "--json"],
+            for words in (["report"], ["report", "--summary"], ["report", "--json"], ["report", "--plumbing"], ["timeline"], ["timeline", "--json"], ["suspects"], ["suspects", "--json"],
                           ["components"], ["components", "--json"], ["components", "--html"], ["expand", "heap"], ["list"],
                           ["convert", "--to=collapsed"], ["convert", "--to=heap"], ["convert", "--to=json"], ["diff", path], ["diff", "--json", path],
                           *(["report", f"--by={by}"] for by in ("function", "module", "thread", "size"))):

@@ -29,7 +29,7 @@ class Newest(harness.Case):
         older, newer = self.record("b"), self.record("a")
         (self.here / "0000.exit.pftrace").touch()  # no number
         (self.here / "9.txt").touch()
-        for words in (["report", "--json"], ["flamegraph"], ["convert", "--to=pprof"], ["convert", "--to=json"], ["timeline", "--json"],
+        for words in (["report", "--json"], ["flamegraph"], ["convert", "--to=pprof"], ["convert", "--to=json"], ["timeline", "--json"], ["suspects", "--json"],
                       ["list", "--csv"], ["upload", "--dry-run"]):
             with self.subTest(words):
                 out, err = self.say(*words)

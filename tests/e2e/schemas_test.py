@@ -1,4 +1,4 @@
-"""docs/schemas: what memlog report and memlog components write as JSON is as the schemas say, exact, sampled, running and ended."""
+"""docs/schemas: what memlog report, components and suspects write as JSON is as the schemas say, exact, sampled, running and ended."""
 import copy
 import json
 import unittest
@@ -46,12 +46,13 @@ class Schemas(harness.Case):
         return sorted(process.memlog_folder.glob("*.pftrace"))
 
     def test_reports_and_components_are_as_the_schemas_say(self):
-        report, components = self.schema("report"), self.schema("components")
+        report, components, suspects = map(self.schema, ("report", "components", "suspects"))
         for options in ((), ("--memlog-sampling-rate=4096",)):
             running, ended = self.dumps(*options)
             for dump in (running, ended):
                 told = self.valid(report, "report", "--json", "--limit=50", dump)
                 self.assertTrue(told["processes"])
+                self.valid(suspects, "suspects", "--json", dump)
                 for by in ("function", "type", "heap"):
                     self.valid(report, "report", "--json", f"--by={by}", "--limit=5", dump)
             self.valid(components, "components", "--json", running)

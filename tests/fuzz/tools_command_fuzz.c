@@ -183,6 +183,8 @@ static const struct line {
     {&ml_command_convert, {"--to=html"}, {metrics, pids, prunes, dumps}, FILE_FIRST},
     {&ml_command_symbolize, {"--symbols-only", "-o", "/dev/null"}, {NULL}, FILE_FIRST},
     {&ml_command_symbolize, {"-o", "/dev/null"}, {NULL}, FILE_FIRST},
+    {&ml_command_suspects, {NULL}, {limits, pids, dumps}, FILE_FIRST},
+    {&ml_command_suspects, {"--json"}, {limits, pids, dumps}, FILE_FIRST},
     {&ml_command_timeline, {NULL}, {limits, pids, spans, dumps}, FILE_FIRST},
     {&ml_command_timeline, {"--json"}, {limits, pids, spans, dumps}, FILE_FIRST},
     {&ml_command_timeline, {"--csv"}, {limits, pids, spans, dumps}, FILE_FIRST},

@@ -129,6 +129,8 @@ static void write_views(const struct ml_report *report, FILE *nowhere) {
     }
     ml_timeline_fini(&timeline);
     if (ml_suspects_init(&suspects, report) == ML_OK) {
+        const struct ml_report_style style = {.width = 80};
+        ml_suspects_text(&suspects, &style, nowhere);
         ml_suspects_json(&suspects, nowhere);
     }
     ml_suspects_fini(&suspects);

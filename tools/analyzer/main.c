@@ -15,6 +15,7 @@ static const struct ml_command *const commands[] = {
     &ml_command_check,
     &ml_command_flamegraph,
     &ml_command_symbolize,
+    &ml_command_suspects,
     &ml_command_timeline,
     &ml_command_components,
     &ml_command_expand,

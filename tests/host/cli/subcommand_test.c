@@ -9,9 +9,9 @@
 
 START_TEST(every_command_of_the_interface_is_known) {
     static const char *const names[] = {
-        "run",    "ps",   "top",     "dump",   "start",      "stop",      "rate",     "upload",
-        "report", "diff", "convert", "page",   "flamegraph", "symbolize", "timeline", "components",
-        "expand", "list", "env",     "doctor", "help",       "--version", "--help"};
+        "run",        "ps",     "top",  "dump",    "start",  "stop",       "rate",      "upload",
+        "suspects",   "report", "diff", "convert", "page",   "flamegraph", "symbolize", "timeline",
+        "components", "expand", "list", "env",     "doctor", "help",       "--version", "--help"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         ck_assert_msg(ml_subcommand_find(names[i]) != NULL, "%s", names[i]);
     }
