@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/cli/analyzer.h"
 #include "host/cli/attach.h"
 #include "host/cli/commands.h"
 #include "host/cli/config.h"
@@ -118,6 +119,9 @@ static int do_command(int argc, char **argv) {
     case ML_SUBCOMMAND_ATTACH:
         return do_run(true, argv + 2);
     case ML_SUBCOMMAND_ANALYZER: {
+        if (!ml_analyzer_dump_process(argv + 1)) {
+            return ML_EXIT_FAILED;
+        }
         const int paged = ml_pager_start(argv + 1);
         return paged >= 0 ? paged : ml_config_become_analyzer(argv);
     }

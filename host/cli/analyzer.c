@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/size.h"
+#include "host/cli/commands.h"
 #include "host/process/log.h"
 #include "host/process/paths.h"
 
@@ -26,6 +29,39 @@ __attribute__((noreturn)) static void become_analyzer(
     ml_launcher_forget_loader(environ);
     (void)execv(path, argv);
     _exit(127);
+}
+
+/* An option whose value is the next word. */
+static bool wants_a_word(const char *option) {
+    static const char *const options[] = {"--pid", "--limit", "--dump"};
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (strcmp(option, options[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ml_analyzer_dump_process(char **words) {
+    static char path[PATH_MAX];
+    size_t last = 0;
+    uint64_t pid = 0;
+    while (words[last + 1] != NULL) {
+        last++;
+    }
+    if (strcmp(words[0], "suspects") != 0 || last == 0 || wants_a_word(words[last - 1]) ||
+        !ml_count_read(words[last], INT32_MAX, &pid) || pid == 0 ||
+        access(words[last], F_OK) == 0) {
+        return true;
+    }
+    if (!ml_commands_dump_process((uint32_t)pid, path)) {
+        ml_say_error(
+            "there is no dump of process %s; 'memlog ps' lists what is recorded", words[last]
+        );
+        return false;
+    }
+    words[last] = path;
+    return true;
 }
 
 int ml_analyzer_run(const struct ml_inherited *inherited, const char *const *words, bool quiet) {

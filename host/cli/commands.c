@@ -1,6 +1,7 @@
 #include "host/cli/commands.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -382,6 +383,44 @@ static bool choose_large(struct dump *dump, struct ml_channel *channel) {
     return true;
 }
 
+/* Ask for a dump. False, and stderr says why: there is none. */
+static bool ask_dump(
+    struct ml_channel *channel,
+    const struct memlog_host_dump_request *request,
+    struct memlog_host_dump_reply *out_reply
+) {
+    const enum ml_status status =
+        memlog_host_dump_wait(ml_channel_port(channel), request, DUMP_TIMEOUT_MS, out_reply);
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+        return false;
+    }
+    if (out_reply->trouble.count_bytes > 0) {
+        ml_say_error("%.*s", (int)out_reply->trouble.count_bytes, out_reply->trouble.data);
+    }
+    return out_reply->path.count_bytes > 0;
+}
+
+bool ml_commands_dump_process(uint32_t pid, char out_path[PATH_MAX]) {
+    struct ml_channel *channel = ml_commands_reach_host(NULL);
+    if (channel == NULL) {
+        return false;
+    }
+    const struct memlog_host_dump_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION,
+        .pids = {.items = &pid, .count = 1},
+        .role = ml_string_of(""),
+        .reason = ml_string_of(""),
+    };
+    struct memlog_host_dump_reply reply;
+    const bool written = ask_dump(channel, &request, &reply) && reply.path.count_bytes < PATH_MAX;
+    if (written) {
+        (void)snprintf(out_path, PATH_MAX, "%.*s", (int)reply.path.count_bytes, reply.path.data);
+    }
+    ml_channel_free(channel);
+    return written;
+}
+
 int ml_command_dump(char *const *words) {
     struct dump arguments = {.reason = ""};
     uint64_t given = 0;
@@ -405,14 +444,7 @@ int ml_command_dump(char *const *words) {
         .reason = ml_string_of(arguments.reason),
     };
     struct memlog_host_dump_reply reply;
-    enum ml_status status =
-        memlog_host_dump_wait(ml_channel_port(channel), &request, DUMP_TIMEOUT_MS, &reply);
-    bool written = status == ML_OK && reply.path.count_bytes > 0;
-    if (status != ML_OK) {
-        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
-    } else if (reply.trouble.count_bytes > 0) {
-        ml_say_error("%.*s", (int)reply.trouble.count_bytes, reply.trouble.data);
-    }
+    const bool written = ask_dump(channel, &request, &reply);
     if (written) {
         ml_commands_put_path(reply.path.data, reply.path.count_bytes);
     }

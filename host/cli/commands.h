@@ -5,6 +5,7 @@
 #ifndef MEMLOG_HOST_CLI_COMMANDS_H
 #define MEMLOG_HOST_CLI_COMMANDS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -70,6 +71,10 @@ void ml_commands_json_member(struct ml_json *json, const char *name, struct ml_s
 /* Write a path and a newline to stdout. A terminal gets printable text, a program the bytes as they
  * are. */
 void ml_commands_put_path(const char *bytes, size_t count_bytes);
+
+/* Take a dump of one process of this user's newest host. False: there is none, and stderr says why.
+ */
+bool ml_commands_dump_process(uint32_t pid, char out_path[PATH_MAX]);
 
 /* Connect to the newest host of this user, or to the one whose command socket is `path`. The
  * channel has no loop. NULL: there is no such host, and stderr says so. Owner: free with
