@@ -189,7 +189,15 @@ class LivePage(browsing.Case):
         (left,) = workers - {int(seen["pid"])}
         self.assertIn(f" {left} ", " ".join(seen["narrow"]))
         self.assertEqual(seen["hidden"], 0)
-        self.assertIn(f"its dumps are in {process.memlog_folder}", seen["gone"])
+        since = r"does not answer,? since \d\d:\d\d:\d\d \S+"
+        self.assertRegex(seen["gone"], rf"^The run has ended, or memlog {since}\. What was seen stays here and is live no more; memlog page {process.memlog_folder} shows the dumps\.$")
+        self.assertEqual([name for name, _, _ in seen["lost"] if name in ("save", "refresh", "follow", "send")], ["save", "follow", "refresh", "send"])
+        self.assertGreater(len(seen["lost"]), 4)  # and those of the rows
+        for name, disabled, title in seen["lost"]:
+            self.assertTrue(disabled, name)
+            self.assertRegex(title, rf"^memlog {since}$", name)
+        self.assertEqual(seen["dots"], 0)
+        self.assertRegex(seen["dotTitle"], rf"^memlog {since}$")
         self.assertTrue(seen["stays"])
 
     def test_it_says_what_nobody_saw_and_who_made_the_peak(self):

@@ -62,6 +62,10 @@ await visit(async ({ open, tell, rows, says, shoot, check, url }) => {
   await tell("leave");
   await says(page, "does not answer");
   answer.gone = await page.textContent("#message");
+  answer.lost = await page.$$eval("[data-asks]", (all) => all.map((one) => [one.id || one.textContent, one.disabled, one.title]));
+  answer.dots = await page.$$eval(".dot.on", (all) => all.length);
+  answer.dotTitle = await page.getAttribute("#rows .dot", "title");
+  await check(page, "gone");
   await page.keyboard.press("r");
   await about(page, "has the run ended?");
   answer.stays = await page.isVisible("#graph");

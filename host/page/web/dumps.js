@@ -3,6 +3,7 @@ import { state, change } from "./state.js";
 import { get, post, query, momentText } from "./api.js";
 import * as processes from "./processes.js";
 import * as profile from "./profile.js";
+import { whyLost } from "./lost.js";
 
 const at = (id) => document.getElementById(id);
 const FORMATS = ["perfetto", "pprof", "html", "json", "chrome", "collapsed", "heap", "sqlite"];
@@ -34,7 +35,7 @@ export async function save() {
   } catch (error) {
     say(error.message, true);
   } finally {
-    button.disabled = false;
+    button.disabled = Boolean(whyLost());
   }
 }
 
@@ -55,6 +56,7 @@ function draw() {
     select.setAttribute("aria-label", `Download dump ${one.id} as`);
     select.add(new Option("as \u2026", ""));
     FORMATS.forEach((format) => select.add(new Option(format, format)));
+    for (const one of [open, compare, select]) { one.dataset.asks = ""; }
     select.onchange = () => { if (select.value) { location.href = query(`/api/v1/dumps/${one.id}`, { format: select.value }); select.value = ""; } };
     const taken = momentText(one.time_ms);
     const name = document.createElement("span");

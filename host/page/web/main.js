@@ -8,6 +8,7 @@ import * as dumps from "./dumps.js";
 import * as timeline from "./timeline.js";
 import * as memory from "./memory.js";
 import * as uploads from "./uploads.js";
+import * as lost from "./lost.js";
 
 const at = (id) => document.getElementById(id);
 const TABS = [["", "Flame graph", "flame-view"], ["functions", "Functions", "functions-view"], ["timeline", "Timeline", "timeline-view"], ["dumps", "Dumps", "dumps-view"], ["memory", "Memory", "memory-view"]];
@@ -84,6 +85,7 @@ function draw(changed) {
   profile.onState(changed);
   timeline.draw();
   memory.draw();
+  lost.apply();
 }
 
 // ---- record and stop
@@ -101,6 +103,10 @@ function askHow(row) {
 }
 
 async function act(row) {
+  if (lost.whyLost()) {
+    say(`${row.name} ${row.pid}: ${lost.whyLost()}.`, true);
+    return;
+  }
   if (row.state !== "running") {
     say(`${row.name} ${row.pid} has ended: there is nothing to record or stop.`, true);
     return;
@@ -145,14 +151,17 @@ function take(what) {
 }
 
 function followRun() {
-  let lost = false;
   first.follow((name, event) => {
     if (name === "error") {
-      lost = true;
-      say(`The run has ended, or memlog does not answer. What was seen stays here; its dumps are in ${session.folder}: memlog page shows them.`, true);
+      if (!lost.whyLost()) {
+        const since = api.timeText(Date.now());
+        lost.setLost(`memlog does not answer since ${since}`);
+        say(`The run has ended, or memlog does not answer, since ${since}. What was seen stays here and is live no more; memlog page ${session.folder} shows the dumps.`, true);
+        processes.draw();
+      }
       return;
     }
-    if (lost) { lost = false; say(""); }
+    if (lost.whyLost()) { lost.setLost(""); say(""); }
     take(JSON.parse(event.data));
   });
 }
@@ -181,7 +190,7 @@ const keys = {
   k: () => processes.step(-1),
   a: () => change({ pid: "", role: "" }),
   s: () => { const row = state.pid && processes.byPid(state.pid); if (row && session.live) { act(row); } },
-  d: () => { if (session.live) { dumps.save(); } },
+  d: () => { if (session.live && !lost.whyLost()) { dumps.save(); } },
   r: () => profile.load(true),
   m: () => profile.nextMetric(),
   i: () => at("invert").click(),

@@ -1,5 +1,6 @@
 // The table of processes, kept up to date row by row.
 import { state, change } from "./state.js";
+import { apply, whyLost } from "./lost.js";
 
 const at = (id) => document.getElementById(id);
 const HISTORY = 300; // seconds that a row remembers
@@ -188,15 +189,15 @@ function fill(one, depth) {
   const grows = growth(one);
   parts.tr.classList.toggle("over", Boolean(over && live));
   parts.tr.classList.toggle("chosen", String(row.pid) === state.pid);
-  parts.dot.classList.toggle("on", Boolean(row.recording));
-  parts.dot.title = row.recording ? "recorded" : "not recorded";
+  parts.dot.classList.toggle("on", Boolean(row.recording) && !whyLost());
+  parts.dot.title = whyLost() || (row.recording ? "recorded" : "not recorded");
   set(parts.button, row.name);
   parts.button.title = (row.command_line || []).join(" ").slice(0, 500);
   parts.button.setAttribute("aria-pressed", String(row.pid) === state.pid);
   parts.button.setAttribute("aria-label", `${row.name} ${row.pid}`);
   parts.mark.setAttribute("aria-label", `Choose ${row.name} ${row.pid}`);
   parts.mark.checked = chosen.has(row.id);
-  parts.mark.disabled = over || !live;
+  parts.mark.disabled = over || !live || Boolean(whyLost());
   set(parts.pid, String(row.pid));
   set(parts.role, [roleText(row), over ? ENDINGS[row.state]?.(row) || row.state : ""].filter(Boolean).join(", "));
   set(parts.note, noteOf(row));
@@ -254,6 +255,7 @@ export function draw(most = ROWS_FIRST) {
   at("ended").checked = state.ended === "1";
   if (at("filter").value !== state.filter) { at("filter").value = state.filter; }
   saySelection();
+  apply();
 }
 
 // The process before or behind the one that is looked at.

@@ -1,4 +1,5 @@
 // Flame graph and table of functions of what is looked at: a process, a role or all; now, a dump, or the difference of two.
+import { whyLost } from "./lost.js";
 import { state, change, note } from "./state.js";
 import { get, timeText } from "./api.js";
 import { early, order, question, showsProfile } from "./first.js";
@@ -131,7 +132,7 @@ export async function load(force) {
     if (asking === mine) {
       asking = null;
       at("flame-view").classList.remove("waiting");
-      at("refresh").disabled = false;
+      at("refresh").disabled = Boolean(whyLost());
       again(performance.now() - began);
     }
   }

@@ -1,5 +1,6 @@
 // What leaves this machine: send a pruned dump, and how those went that were sent. Only of a run with --upload.
 import { get, post, timeText } from "./api.js";
+import { whyLost } from "./lost.js";
 
 const at = (id) => document.getElementById(id);
 let say = () => {};
@@ -22,7 +23,7 @@ async function send() {
   } catch (error) {
     say(error.message, true);
   } finally {
-    at("send").disabled = false;
+    at("send").disabled = Boolean(whyLost());
   }
 }
 
