@@ -16,6 +16,8 @@
 #include "host/terminal/top_model.h"
 #include "host/terminal/top_screen.h"
 #include "host/process/log.h"
+#include "host/sockets/socket_directory.h"
+#include "host/inquiry/inquiry.h"
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 
@@ -89,23 +91,16 @@ static bool is_wanted(const struct top *top, const struct memlog_host_process_ro
     return is_named && row->recording && row->folded_processes == 0;
 }
 
-/* Ask the host. Owner: out->rows are freed by the caller. NULL, or what went wrong. */
-static const char *take_look(const struct top *top, struct ml_channel *channel, struct look *out) {
-    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
-    struct memlog_host_ps_reply reply;
-    *out = (struct look){.rows = NULL};
-    const enum ml_status status =
-        memlog_host_ps_wait(ml_channel_port(channel), &request, TOP_TIMEOUT_MS, &reply);
-    if (status != ML_OK) {
-        return ml_status_text(status);
-    }
-    out->at_ns = now_ns();
-    out->rows = calloc((size_t)reply.processes.count + 1, sizeof(*out->rows));
+/* The rows of an answer. Owner: out->rows are freed by the caller. NULL, or what went wrong. */
+static const char *
+read_look(const struct top *top, const struct memlog_host_ps_reply *reply, struct look *out) {
+    *out = (struct look){.at_ns = now_ns()};
+    out->rows = calloc((size_t)reply->processes.count + 1, sizeof(*out->rows));
     if (out->rows == NULL) {
         return "no memory";
     }
-    for (uint32_t i = 0; i < reply.processes.count; i++) {
-        const struct memlog_host_process_row *from = &reply.processes.items[i];
+    for (uint32_t i = 0; i < reply->processes.count; i++) {
+        const struct memlog_host_process_row *from = &reply->processes.items[i];
         if (!is_wanted(top, from)) {
             continue;
         }
@@ -121,45 +116,105 @@ static const char *take_look(const struct top *top, struct ml_channel *channel, 
     return NULL;
 }
 
+/* Ask the host, and wait. As read_look. */
+static const char *take_look(const struct top *top, struct ml_channel *channel, struct look *out) {
+    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
+    struct memlog_host_ps_reply reply;
+    *out = (struct look){.rows = NULL};
+    const enum ml_status status =
+        memlog_host_ps_wait(ml_channel_port(channel), &request, TOP_TIMEOUT_MS, &reply);
+    return status == ML_OK ? read_look(top, &reply, out) : ml_status_text(status);
+}
+
 /* The looks of a live screen. */
 struct watching {
     const struct top *top;
-    struct ml_channel *channel;
+    struct ml_inquiry inquiry;
     struct look shown, before;
+    bool is_full; /* the last answer was read */
 };
 
-static const char *look_again(void *context, struct ml_top_row **out_rows, size_t *out_count) {
+static void on_ps(void *context, const struct memlog_host_ps_reply *reply) {
     struct watching *watching = context;
     struct look look;
-    const char *trouble = take_look(watching->top, watching->channel, &look);
-    if (trouble != NULL) {
-        free(look.rows);
-        return trouble; /* the rows on the screen stay */
+    watching->is_full = read_look(watching->top, reply, &look) == NULL;
+    if (!watching->is_full) {
+        return; /* the rows on the screen stay */
     }
     free(watching->before.rows);
     watching->before = watching->shown;
     const struct look *before = &watching->before;
     const uint64_t elapsed_ns = before->rows != NULL ? look.at_ns - before->at_ns : 0;
     ml_top_rates(look.rows, look.count, before->rows, before->count, elapsed_ns);
-    look.count = ml_top_filter(look.rows, look.count, watching->top->filter);
     watching->shown = look;
-    *out_rows = look.rows;
-    *out_count = look.count;
-    return NULL;
 }
 
-static bool show(const struct top *top, struct ml_channel *channel) {
-    struct watching watching = {.top = top, .channel = channel};
+static void ask(void *context) {
+    struct watching *watching = context;
+    ml_inquiry_ask(&watching->inquiry);
+}
+
+static enum ml_top_answer
+take_answer(void *context, struct ml_top_row **out_rows, size_t *out_count) {
+    struct watching *watching = context;
+    switch (ml_inquiry_turn(&watching->inquiry)) {
+    case ML_INQUIRY_WAITS:
+        return ML_TOP_NOTHING;
+    case ML_INQUIRY_FAILED:
+        return ML_TOP_FAILED;
+    case ML_INQUIRY_GONE:
+        return ML_TOP_ENDED;
+    case ML_INQUIRY_ANSWERED:
+        break;
+    }
+    if (!watching->is_full) {
+        return ML_TOP_FAILED;
+    }
+    *out_rows = watching->shown.rows;
+    *out_count = ml_top_filter(watching->shown.rows, watching->shown.count, watching->top->filter);
+    return ML_TOP_ROWS;
+}
+
+/* The newest host that can be reached. False: there is none, which was said. */
+static bool reach(struct watching *watching) {
+    struct ml_error_message error = {.text = ""};
+    struct ml_command_socket *sockets = NULL;
+    const char *path = watching->top->host;
+    const size_t count = path == NULL ? ml_socket_directory_list(&sockets) : 0;
+    enum ml_status status = ML_ENV_MISSING;
+    if (path != NULL) {
+        status = ml_inquiry_init(&watching->inquiry, path, on_ps, watching, &error);
+    }
+    for (size_t i = 0; i < count && status != ML_OK; i++) {
+        status = ml_inquiry_init(&watching->inquiry, sockets[i].path, on_ps, watching, &error);
+    }
+    free(sockets);
+    if (status != ML_OK && path == NULL) {
+        /* In the words of all commands; sockets of those that were killed go. */
+        ml_channel_free(ml_commands_reach_host(NULL));
+    } else if (status != ML_OK) {
+        ml_say_error("%s", error.text);
+    }
+    return status == ML_OK;
+}
+
+static bool show(const struct top *top) {
+    struct watching watching = {.top = top};
     const struct ml_top_feed feed = {
         .context = &watching,
-        .look = look_again,
+        .ask = ask,
+        .take = take_answer,
         .sort = top->sort,
         .delay_seconds = top->delay_seconds,
     };
+    if (!reach(&watching)) {
+        return false;
+    }
     const bool fine = ml_top_screen(&feed);
     if (!fine) {
         ml_say_error("this terminal cannot show a live screen: 'memlog top -n 1' prints lines");
     }
+    ml_inquiry_fini(&watching.inquiry);
     free(watching.before.rows);
     free(watching.shown.rows);
     return fine;
@@ -188,7 +243,11 @@ static void print_look(const struct top *top, const struct look *look) {
 }
 
 /* All looks. False: the host went away meanwhile, which was said. */
-static bool watch(const struct top *top, struct ml_channel *channel) {
+static bool print_looks(const struct top *top) {
+    struct ml_channel *channel = ml_commands_reach_host(top->host);
+    if (channel == NULL) {
+        return false;
+    }
     struct look before = {.rows = NULL};
     bool fine = true;
     for (uint32_t i = 0; fine && i < (top->count > 0 ? top->count : 1); i++) {
@@ -212,6 +271,7 @@ static bool watch(const struct top *top, struct ml_channel *channel) {
         before = look;
     }
     free(before.rows);
+    ml_channel_free(channel);
     return fine;
 }
 
@@ -221,12 +281,7 @@ int ml_command_top(char *const *words) {
     if (!ml_commands_read(&ml_top_table, words, &arguments, NULL, &exit_code)) {
         return exit_code;
     }
-    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
-    if (channel == NULL) {
-        return ML_EXIT_FAILED;
-    }
     const bool is_live = arguments.count == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    const bool fine = is_live ? show(&arguments, channel) : watch(&arguments, channel);
-    ml_channel_free(channel);
+    const bool fine = is_live ? show(&arguments) : print_looks(&arguments);
     return fine ? 0 : ML_EXIT_FAILED;
 }

@@ -447,6 +447,46 @@ static void connect_newest_in(const char *folder, char newest[NAME_MAX + 1], int
     free(entries);
 }
 
+/* Names begin with the time of the start; folders differ. */
+static int newest_first(const void *a, const void *b) {
+    const struct ml_command_socket *left = a;
+    const struct ml_command_socket *right = b;
+    return strcmp(strrchr(right->path, '/'), strrchr(left->path, '/'));
+}
+
+/* Add those of one folder to the list. Returns the new count. */
+static size_t list_in(const char *folder, struct ml_command_socket **sockets, size_t count) {
+    struct dirent **entries = NULL;
+    const int found = scandir(folder, &entries, is_command_socket, NULL);
+    struct ml_command_socket *grown =
+        found > 0 ? reallocarray(*sockets, count + (size_t)found, sizeof(*grown)) : NULL;
+    *sockets = grown != NULL ? grown : *sockets;
+    for (int i = 0; i < found; i++) {
+        char path[COMMAND_FOLDER_BYTES + NAME_MAX + 2];
+        const int bytes = snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+        if (grown != NULL && bytes > 0 && bytes < ML_SOCKET_DIRECTORY_PATH_BYTES) {
+            memcpy(grown[count++].path, path, (size_t)bytes + 1);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return count;
+}
+
+size_t ml_socket_directory_list(struct ml_command_socket **out_sockets) {
+    struct command_folders folders;
+    size_t count = 0;
+    *out_sockets = NULL;
+    find_folders(&folders, false);
+    for (uint32_t i = 0; i < folders.count; i++) {
+        count = list_in(folders.paths[i], out_sockets, count);
+    }
+    if (count > 0) {
+        qsort(*out_sockets, count, sizeof(**out_sockets), newest_first);
+    }
+    return count;
+}
+
 static enum ml_status connect_newest(int *out_fd, struct ml_error_message *error) {
     struct command_folders folders;
     char newest[NAME_MAX + 1] = "";
@@ -475,8 +515,9 @@ ml_socket_directory_connect(const char *path, int *out_fd, struct ml_error_messa
     }
     int fd = connect_at(path);
     if (fd < 0) {
+        const bool stands_still = errno == EAGAIN;
         ml_error_set(error, "%s: %s", path, strerror(errno));
-        return ML_ENV_MISSING;
+        return stands_still ? ML_ENV_AGAIN : ML_ENV_MISSING;
     }
     *out_fd = fd;
     return ML_OK;

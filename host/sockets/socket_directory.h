@@ -10,6 +10,7 @@
 #ifndef MEMLOG_HOST_SOCKETS_SOCKET_DIRECTORY_H
 #define MEMLOG_HOST_SOCKETS_SOCKET_DIRECTORY_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/un.h>
@@ -51,10 +52,22 @@ ML_NODISCARD enum ml_status ml_socket_directory_alias(
 /* Other hosts of this user that run now, as far as their command sockets tell. */
 uint32_t ml_socket_directory_others(void);
 
+/* A path of a command socket. */
+struct ml_command_socket {
+    char path[ML_SOCKET_DIRECTORY_PATH_BYTES];
+};
+
+/* The command sockets of this user's hosts, the newest first; nobody may listen at them any more.
+ *
+ * Errors: 0: there are none, or no memory.
+ * Owner:  free *out_sockets. */
+size_t ml_socket_directory_list(struct ml_command_socket **out_sockets);
+
 /* Connect to the command socket at `path`, or, when it is NULL, to that of the newest host of this
  * user; sockets that nobody listens at any more are removed on the way.
  *
- * Errors: ML_ENV_MISSING: none runs; ML_ENV_SYSTEM; each with an error message. */
+ * Errors: ML_ENV_MISSING: none runs; ML_ENV_AGAIN: the one at `path` stands still and its queue is
+ *         full; ML_ENV_SYSTEM; each with an error message. */
 ML_NODISCARD enum ml_status
 ml_socket_directory_connect(const char *path, int *out_fd, struct ml_error_message *error);
 

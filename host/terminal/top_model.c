@@ -125,7 +125,9 @@ size_t ml_top_filter(struct ml_top_row *rows, size_t count, const char *text) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (holds(rows[i].name, text)) {
-            rows[kept++] = rows[i];
+            const struct ml_top_row row = rows[i];
+            rows[i] = rows[kept];
+            rows[kept++] = row;
         }
     }
     return kept;

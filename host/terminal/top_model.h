@@ -51,7 +51,8 @@ void ml_top_rates(
 /* The largest first; rows without rates behind those with; equal ones by pid. */
 void ml_top_sort(struct ml_top_row *rows, size_t count, enum ml_top_sort by);
 
-/* Keep rows whose name holds the text, upper and lower case alike. Returns their number. */
+/* Put rows in front whose name holds the text, upper and lower case alike, in the order that they
+ * have; the others come behind in any order. Returns the number of those in front. */
 size_t ml_top_filter(struct ml_top_row *rows, size_t count, const char *text);
 
 /* The line above the rows, with a mark at what they are sorted by, and a row's line. At most

@@ -10,11 +10,20 @@
 
 #include "host/terminal/top_model.h"
 
-/* Where rows come from. NULL: they are there, in *out_rows, which belong to the feed until its next
- * call; else why there are no more. */
+enum ml_top_answer {
+    ML_TOP_NOTHING = 0, /* as yet */
+    ML_TOP_ROWS,
+    ML_TOP_FAILED, /* it can be asked again */
+    ML_TOP_ENDED   /* there will be no more */
+};
+
+/* Where rows come from. None of the calls waits. */
 struct ml_top_feed {
     void *context;
-    const char *(*look)(void *context, struct ml_top_row **out_rows, size_t *out_count);
+    void (*ask)(void *context); /* does nothing while an answer is still to come */
+    /* ML_TOP_ROWS: they are in *out_rows, which belong to the feed until it gives the next ones;
+     * the screen changes their order. */
+    enum ml_top_answer (*take)(void *context, struct ml_top_row **out_rows, size_t *out_count);
     enum ml_top_sort sort;
     uint32_t delay_seconds;
 };

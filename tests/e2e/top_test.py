@@ -1,4 +1,6 @@
 """`memlog top`: the largest processes of a running memlog, as text that no terminal acts upon."""
+import os
+import signal
 import subprocess
 import unittest
 
@@ -56,6 +58,12 @@ class Top(harness.Case):
     def sees(self, text):
         self.wait_for(text, lambda: text in self.screen("capture-pane", "-p"), seen=lambda: self.screen("capture-pane", "-p"))
 
+    def sees_no(self, text):
+        self.wait_for(f"no {text}", lambda: text not in self.screen("capture-pane", "-p"), seen=lambda: self.screen("capture-pane", "-p"))
+
+    def keys(self, *keys):
+        self.screen("send-keys", *keys)
+
     def test_a_live_screen_takes_keys_and_sizes_outlives_the_host_and_leaves_the_terminal_as_it_was(self):
         process = self.memlog_start("/usr/bin/python3", "-c", PROGRAM, stdin=subprocess.PIPE)
         self.addCleanup(self.screen, "kill-server")
@@ -67,6 +75,25 @@ class Top(harness.Case):
         self.screen("send-keys", f"clear; {harness.MEMLOG} top -d 1", "Enter")
         self.sees("?[2Jx")
         self.sees(">HEAP")
+        self.keys("?")
+        self.sees("these keys; Esc ends it")
+        self.sees_no(">HEAP")
+        self.keys("Escape")
+        self.sees(">HEAP")
+        self.keys("/", "P", "Y", "x", "BSpace")
+        self.sees("filter: PY_")
+        self.sees_no("?[2Jx")
+        self.sees("python3")
+        self.keys("Enter")
+        self.sees("names with 'PY'")
+        self.keys("Escape")
+        self.sees("?[2Jx")
+        # A host that stands still is no host that has gone.
+        os.kill(process.pid, signal.SIGSTOP)
+        self.sees("Z; trying again")
+        os.kill(process.pid, signal.SIGCONT)
+        self.sees_no("trying again")
+        self.sees("h help")
         for columns, mark in ((60, ">PRIVATE"), (200, ">GROWTH/s")):
             self.screen("resize-window", "-x", str(columns), "-y", "10")
             self.screen("send-keys", ">")

@@ -94,6 +94,11 @@ START_TEST(the_newest_host_is_found_and_dead_ones_are_cleared_away) {
     (void)usleep(2000);
     ck_assert_int_eq(ml_socket_directory_open(&newer, &error), ML_OK);
     ck_assert_int_lt(strcmp(older.command_path, newer.command_path), 0);
+    struct ml_command_socket *sockets = NULL;
+    ck_assert_uint_eq(ml_socket_directory_list(&sockets), 2);
+    ck_assert_str_eq(sockets[0].path, newer.command_path);
+    ck_assert_str_eq(sockets[1].path, older.command_path);
+    free(sockets);
     ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &error), ML_OK);
     (void)close(fd);
     /* The newer one dies without a word. */
@@ -275,6 +280,7 @@ START_TEST(a_host_that_stands_still_holds_nobody_up) {
     ck_assert_int_eq(ml_socket_directory_open(&still, &error), ML_OK);
     fill(still.command_fd, still.command_path, fds[0], &counts[0]);
     fill(still.client_fd, still.client_path, fds[1], &counts[1]);
+    ck_assert_int_eq(ml_socket_directory_connect(still.command_path, &fd, &error), ML_ENV_AGAIN);
     /* A command speaks to the next one; a new host takes the still one for what it is, alive. */
     ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &error), ML_OK);
     ck_assert_int_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);

@@ -54,7 +54,9 @@ START_TEST(a_filter_knows_no_case) {
         {.pid = 1, .name = "Server"}, {.pid = 2, .name = "other"}, {.pid = 3, .name = "a serVer"}};
     ck_assert_uint_eq(ml_top_filter(rows, 3, ""), 3);
     ck_assert_uint_eq(ml_top_filter(rows, 3, "server"), 2);
+    ck_assert_uint_eq(rows[0].pid, 1);
     ck_assert_uint_eq(rows[1].pid, 3);
+    ck_assert_uint_eq(rows[2].pid, 2); /* none is lost: another text may keep it */
     ck_assert_uint_eq(ml_top_filter(rows, 2, "nobody has it"), 0);
 }
 END_TEST
