@@ -2,6 +2,7 @@
  *
  * One rule: a look costs the host one answer to Ps, and the profiled program nothing. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "host/terminal/top_screen.h"
 #include "host/process/log.h"
 #include "host/sockets/socket_directory.h"
+#include "host/inquiry/find.h"
 #include "host/inquiry/inquiry.h"
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
@@ -27,7 +29,9 @@ struct top {
     const char *host, *filter;
     enum ml_top_sort sort;
     uint32_t count, delay_seconds;
+    const char *operands[ML_PIDS_MAX];
     struct ml_pids pids;
+    struct ml_command_socket socket; /* `host` is its path where a folder was given */
 };
 
 static const struct ml_option top_options[] = {
@@ -61,12 +65,15 @@ const struct ml_option_table ml_top_table = {
     .program = "memlog",
     .name = "top",
     .summary = "the largest processes of a running memlog, and how they grow",
-    .usage = "[OPTIONS] [PID...]",
+    .usage = "[OPTIONS] [PID...|DIR]",
     .about = "Shows the recorded processes of a running memlog, the largest first: live heap, "
              "private memory, growth of the heap and allocated bytes a second. Where input or "
-             "output is no terminal, one look is printed.",
+             "output is no terminal, one look is printed. DIR, the folder of a run's dumps, names "
+             "the run in place of the newest one.",
     ML_OPTIONS(top_options),
-    ML_OPERANDS_PROCESSES(struct top, pids),
+    .operands = ML_OPERANDS_FILES,
+    .operands_offset = offsetof(struct top, operands),
+    .operands_most = ML_PIDS_MAX,
     .example = "memlog top -n 10 --sort=growth",
 };
 
@@ -275,10 +282,36 @@ static bool print_looks(const struct top *top) {
     return fine;
 }
 
+/* Processes, or one folder. False: they are neither, and the exit code is set. */
+static bool read_operands(struct top *top, int *out_exit_code) {
+    struct ml_error_message error = {.text = ""};
+    for (size_t i = 0; i < ML_PIDS_MAX && top->operands[i] != NULL; i++) {
+        const char *word = top->operands[i];
+        uint64_t pid = 0;
+        if (ml_count_read(word, INT_MAX, &pid) && pid != 0) {
+            top->pids.items[top->pids.count++] = (uint32_t)pid;
+        } else if (i != 0 || top->operands[1] != NULL) {
+            ml_error_set(&error, "'%.200s' is not a process id; a folder stands alone", word);
+            *out_exit_code = ml_commands_wrong(&ml_top_table, error.text);
+            return false;
+        } else if (ml_inquiry_find(word, top->host, &top->socket, &error) == ML_OK) {
+            top->host = top->socket.path;
+        } else {
+            ml_say_error("%s", error.text);
+            *out_exit_code = ML_EXIT_FAILED;
+            return false;
+        }
+    }
+    return true;
+}
+
 int ml_command_top(char *const *words) {
     struct top arguments = {.filter = "", .delay_seconds = DELAY_SECONDS};
     int exit_code = 0;
     if (!ml_commands_read(&ml_top_table, words, &arguments, NULL, &exit_code)) {
+        return exit_code;
+    }
+    if (!read_operands(&arguments, &exit_code)) {
         return exit_code;
     }
     const bool is_live = arguments.count == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);

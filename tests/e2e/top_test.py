@@ -45,6 +45,17 @@ class Top(harness.Case):
         pid = second[2].split()[0]
         self.assertEqual(len(self.top(pid).stdout.splitlines()), 2)
         self.assertEqual(len(self.top("--filter=nobody has it").stdout.splitlines()), 1)
+        # A folder names its run, also where another one is newer.
+        newer = self.memlog_start("/bin/cat", stdin=subprocess.PIPE)
+        self.wait_for("the newer run", lambda: b" cat" in self.top().stdout)
+        self.assertEqual(len(self.top(str(process.memlog_folder)).stdout.splitlines()), 3)
+        newer.communicate(timeout=harness.TIMEOUT)
+        for words, code, told in (([str(newer.memlog_folder)], 125, "no memlog that runs writes its dumps there"),
+                                  (["nowhere"], 125, "nowhere: No such file or directory"),
+                                  ([pid, "nowhere"], 2, "'nowhere' is not a process id")):
+            answer = self.top(*words)
+            self.assertEqual((answer.returncode, answer.stdout), (code, b""))
+            self.assertIn(told, answer.stderr.decode())
         process.communicate(timeout=harness.TIMEOUT)
         answer = self.top()
         self.assertEqual((answer.returncode, answer.stdout), (125, b""))
@@ -72,7 +83,7 @@ class Top(harness.Case):
         self.screen("send-keys", f"TERM=dumb {harness.MEMLOG} top; echo left $?", "Enter")
         self.sees("cannot show a live screen")
         self.sees("left 125")
-        self.screen("send-keys", f"clear; {harness.MEMLOG} top -d 1", "Enter")
+        self.screen("send-keys", f"clear; {harness.MEMLOG} top -d 1 {process.memlog_folder}", "Enter")
         self.sees("?[2Jx")
         self.sees(">HEAP")
         self.keys("?")

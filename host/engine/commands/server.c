@@ -120,7 +120,13 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         if (engine->uploader != NULL) {
             answer.uploads = ml_uploader_figures(engine->uploader);
         }
+        int folder_fd = -1;
+        const char *name = ml_engine_dumps_folder(engine, &folder_fd);
+        char *folder = name[0] != '\0' ? realpath(name, NULL) : NULL;
+        answer.folder =
+            ml_string_cut(folder != NULL ? folder : "", MEMLOG_HOST_PS_REPLY_FOLDER_LIMIT);
         (void)!memlog_host_ps_answer(&pending->call, &answer);
+        free(folder);
         free(by_id);
         free(rows);
     }
