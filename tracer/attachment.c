@@ -15,18 +15,23 @@
 #include "tracer/filters.h"
 #include "tracer/found.h"
 #include "tracer/memory.h"
+#include "tracer/passers.h"
 #include "tracer/place.h"
 #include "tracer/plan.h"
 #include "tracer/target.h"
 
 enum {
-    TRIES_MAX = 200,       /* until no thread stands where it must not */
-    PLACES_MAX = 10,       /* where memlog is put: a program that maps memory may be faster */
+    TRIES_MAX = 200,        /* until no thread stands where it must not */
+    PLACES_MAX = 10,        /* where memlog is put: a program that maps memory may be faster */
+    PASSERS_WAIT_MS = 5000, /* for threads that are on their way through a hook */
+    PASSERS_PAUSE_US = 2000,
     BORROW_TRIES_MAX = 50, /* passes over the threads until one can be borrowed */
     BEGIN_WAIT_MS = 5000,  /* for a start that a killed tracer has left running */
     SAMPLE_THREADS = 16,   /* by which a thread's number is found behind its pointer */
     DESCRIPTOR_BYTES = 2304
 };
+
+#define STILL_INSIDE "a thread of it is still inside a call that memlog recorded: try again"
 
 /* One attachment as it goes on. */
 struct job {
@@ -154,6 +159,27 @@ static bool restore(struct job *job) {
         return false;
     }
     return true;
+}
+
+/* A thread that was on its way through a hook when the entries became the program's again reads
+ * the memory of that time yet, which the next start gives back. It leaves soon. */
+static bool wait_for_passers(struct job *job) {
+    const uint64_t deadline_ns = now_ns() + (uint64_t)PASSERS_WAIT_MS * 1000000u;
+    bool are_there = job->found.is_same;
+    while (are_there && now_ns() < deadline_ns) {
+        const uint64_t since_ns = now_ns();
+        if (!stop_all(job)) {
+            return false;
+        }
+        are_there = ml_passers_are_there(&job->threads, job->memory_fd, job->found.content);
+        note_stop(job, since_ns);
+        ml_threads_let_go(&job->threads);
+        pause_us(are_there ? PASSERS_PAUSE_US : 0);
+    }
+    if (are_there) {
+        ml_error_set(&job->attachment->error, STILL_INSIDE);
+    }
+    return !are_there;
 }
 
 /* ---- what cannot be attached */
@@ -459,6 +485,9 @@ static enum memlog_tracer_outcome judge_start(struct job *job) {
     switch ((enum ml_attach_outcome)job->block->outcome) {
     case ML_ATTACH_CONNECTED:
         return MEMLOG_TRACER_OUTCOME_DONE;
+    case ML_ATTACH_BUSY:
+        ml_error_set(error, STILL_INSIDE);
+        return failed(job);
     case ML_ATTACH_NO_SOCKET:
         ml_error_set(error, "it has no descriptors left (ulimit -n)");
         return refused(job);
@@ -578,7 +607,7 @@ static enum memlog_tracer_outcome attach_job(struct job *job) {
     if (!may_make_calls(job)) {
         return refused(job);
     }
-    if (!wait_for_earlier_start(job) || !restore(job)) {
+    if (!wait_for_earlier_start(job) || !restore(job) || !wait_for_passers(job)) {
         return failed(job);
     }
     if (!ml_plan_make(

@@ -5,11 +5,7 @@
 #include <sys/user.h>
 
 #include "tracer/memory.h"
-
-enum {
-    STACK_STEP_BYTES = 65536,
-    STACK_MAX_BYTES = 262144 /* above a stack pointer: where a handler's frame lies */
-};
+#include "tracer/stack_words.h"
 
 static bool is_between(const struct ml_attach_function *functions, uint32_t count, uint64_t at) {
     for (uint32_t i = 0; i < count; i++) {
@@ -20,35 +16,17 @@ static bool is_between(const struct ml_attach_function *functions, uint32_t coun
     return false;
 }
 
-/* The words of a stack, from its pointer on. What is read in vain lies behind its end. */
-static bool has_word_between(
-    int memory_fd,
-    uint64_t pointer,
-    const struct ml_attach_function *functions,
-    uint32_t count,
-    uint64_t low,
-    uint64_t high
-) {
-    static uint64_t words[STACK_STEP_BYTES / sizeof(uint64_t)];
-    uint64_t at = pointer & ~UINT64_C(7);
-    for (uint64_t done = 0; done < STACK_MAX_BYTES;) {
-        const uint64_t page_end = (at + STACK_STEP_BYTES) & ~UINT64_C(4095);
-        size_t bytes = (size_t)(page_end - at);
-        if (!ml_memory_read(memory_fd, at, words, bytes)) {
-            bytes = (size_t)(((at + 4096) & ~UINT64_C(4095)) - at);
-            if (!ml_memory_read(memory_fd, at, words, bytes)) {
-                return false;
-            }
-        }
-        for (size_t i = 0; i < bytes / sizeof(words[0]); i++) {
-            if (words[i] > low && words[i] < high && is_between(functions, count, words[i])) {
-                return true;
-            }
-        }
-        at += bytes;
-        done += bytes;
-    }
-    return false;
+/* What the words of a stack are looked through for. */
+struct wanted {
+    const struct ml_attach_function *functions;
+    uint32_t count;
+    uint64_t low, high; /* no entry lies elsewhere */
+};
+
+static bool is_wanted(const uint64_t *word, const void *context) {
+    const struct wanted *wanted = context;
+    return *word > wanted->low && *word < wanted->high &&
+           is_between(wanted->functions, wanted->count, *word);
 }
 
 bool ml_entries_are_busy(
@@ -57,13 +35,11 @@ bool ml_entries_are_busy(
     const struct ml_attach_function *functions,
     uint32_t count
 ) {
-    uint64_t low = UINT64_MAX;
-    uint64_t high = 0;
+    struct wanted wanted = {.functions = functions, .count = count, .low = UINT64_MAX};
     for (uint32_t i = 0; i < count; i++) {
-        low = functions[i].entry < low ? functions[i].entry : low;
-        high = functions[i].entry + ML_ATTACH_ENTRY_BYTES > high
-                   ? functions[i].entry + ML_ATTACH_ENTRY_BYTES
-                   : high;
+        const uint64_t end = functions[i].entry + ML_ATTACH_ENTRY_BYTES;
+        wanted.low = functions[i].entry < wanted.low ? functions[i].entry : wanted.low;
+        wanted.high = end > wanted.high ? end : wanted.high;
     }
     for (size_t i = 0; i < threads->count; i++) {
         struct user_regs_struct registers;
@@ -74,7 +50,7 @@ bool ml_entries_are_busy(
             return true;
         }
         if (is_between(functions, count, registers.rip) ||
-            has_word_between(memory_fd, registers.rsp, functions, count, low, high)) {
+            ml_stack_words_any(memory_fd, registers.rsp, 1, is_wanted, &wanted)) {
             return true;
         }
     }

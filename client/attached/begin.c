@@ -28,7 +28,7 @@
 #include "client/symbols/loaded.h"
 #include "client/unwind/objects.h"
 
-enum { HOOKS_WAIT_MS = 100 };
+enum { HOOKS_WAIT_MS = 1000 };
 
 struct ml_attach_block ml_attach_block;
 
@@ -234,9 +234,8 @@ static enum ml_attach_outcome connect(void) {
     return connected ? ML_ATTACH_CONNECTED : ML_ATTACH_REFUSED;
 }
 
-/* Threads that were inside a hook when the entries became the program's again leave it soon; one
- * whose guard is stale never does. A wait by nanosleep would make the thread forget the wait that
- * it was borrowed in. */
+/* Threads that were inside a hook when the entries became the program's again leave it soon. A wait
+ * by nanosleep would make the thread forget the wait that it was borrowed in. */
 static bool wait_for_hooks(void) {
     for (uint32_t i = 0; i < HOOKS_WAIT_MS && ml_thread_table_is_busy(); i++) {
         (void)ml_sys3(SYS_poll, 0, 0, 1);
@@ -244,18 +243,26 @@ static bool wait_for_hooks(void) {
     return !ml_thread_table_is_busy();
 }
 
-static void forget_earlier_run(void) {
+/* False: a thread is still inside a hook, and will read and write the memory of that run. */
+static bool forget_earlier_run(void) {
     if (ml_process.connected) {
-        ml_start_forget(!wait_for_hooks());
+        if (!wait_for_hooks()) {
+            return false;
+        }
+        ml_start_forget();
     }
     ml_thread_table_clear();
     ml_thread_table.id_offset = &ml_attach_block.id_offset; /* the tracer learns it later */
+    return true;
 }
 
 void ml_attached_begin(void) {
     struct ml_attach_block *block = &ml_attach_block;
     __atomic_store_n(&block->outcome, ML_ATTACH_BEGUN, __ATOMIC_RELEASE);
-    forget_earlier_run();
+    if (!forget_earlier_run()) {
+        __atomic_store_n(&block->outcome, ML_ATTACH_BUSY, __ATOMIC_RELEASE);
+        return;
+    }
     learn_facts();
     ml_exec_preload_tell(block->library, block->socket_path);
     write_stubs();

@@ -136,7 +136,7 @@ static void ask_libc(struct ml_thread *thread) {
     thread->phase = ML_PHASE_RECORD;
 }
 
-void ml_start_forget(bool keeps_memory) {
+void ml_start_forget(void) {
     const int pipe_fd = atomic_exchange(&ml_process.pipe_fd, -1);
     const int socket_fd = atomic_exchange(&ml_process.socket_fd, -1);
     if (ml_process_is_file(pipe_fd, &ml_process.pipe)) {
@@ -148,11 +148,9 @@ void ml_start_forget(bool keeps_memory) {
     const void *control = ml_process.control;
     const void *lease = ml_process.lease;
     ml_process_forget();
-    if (!keeps_memory) {
-        ml_arena_unmap();
-        unmap_page(control);
-        unmap_page(lease);
-    }
+    ml_arena_unmap();
+    unmap_page(control);
+    unmap_page(lease);
 }
 
 bool ml_start_connected(int socket_fd) {

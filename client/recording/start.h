@@ -17,8 +17,8 @@
 bool ml_start_connected(int take_socket_fd);
 
 /* Forget the run that the process belonged to, before it connects to another host. No entry leads
- * to a hook. `keeps_memory`: a thread may still be inside one, and will write there. */
-void ml_start_forget(bool keeps_memory);
+ * to a hook, and no thread is inside one. */
+void ml_start_forget(void);
 
 /* Map what the host, or `again` a forked child itself, has made. False: there is no room, or it is
  * not what it should be. The memfds are closed. */
