@@ -127,7 +127,7 @@ class HostileWords(harness.Case):
             for words in (["report"], ["report", "--summary"], ["report", "--json"], ["report", "--plumbing"], ["timeline"], ["timeline", "--json"], ["suspects"], ["suspects", "--json"],
                           ["components"], ["components", "--json"], ["components", "--html"], ["expand", "heap"], ["list"],
                           ["convert", "--to=collapsed"], ["convert", "--to=heap"], ["convert", "--to=json"], ["diff", path], ["diff", "--json", path],
-                          *(["report", f"--by={by}"] for by in ("function", "module", "thread", "size"))):
+                          *(["report", f"--by={by}"] for by in ("function", "module", "line", "thread", "size"))):
                 out, err = self.words(*words, path)
                 self.assert_plain(words, out)
                 self.assert_plain(words, err)

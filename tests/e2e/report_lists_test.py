@@ -1,4 +1,4 @@
-"""report's lists by function, module, thread and size, and what --focus and the like leave: held against the whole JSON."""
+"""report's lists by function, module, source file and line, thread and size, and what --focus and the like leave: held against the whole JSON."""
 import csv
 import io
 import json
@@ -11,13 +11,17 @@ import unittest
 
 import harness
 
+KEEPER = """
+#include <string>
+#include <vector>
+static std::vector<std::string *> all;
+void fill(int count) { for (int i = 0; i < count; i++) { all.push_back(new std::string(300 + i, 'x')); } }
+"""
 SOURCE = """
 #include <pthread.h>
 #include <string>
-#include <vector>
 #define KEPT __attribute__((noinline))
-static std::vector<std::string *> all;
-KEPT void fill(int count) { for (int i = 0; i < count; i++) { all.push_back(new std::string(300 + i, 'x')); } }
+void fill(int count);
 KEPT int again(int depth) { if (depth == 0) { fill(20); return 1; } return again(depth - 1) + 1; }
 KEPT void churn(int count) { for (int i = 0; i < count; i++) { std::string text(200, 'y'); asm volatile("" ::"r"(text.data()) : "memory"); } }
 static void *worker(void *) { fill(30); return nullptr; }
@@ -32,6 +36,7 @@ int main() {
     return sum == 5 ? 0 : 1;
 }
 """
+CHURN = next(line for line in SOURCE.splitlines() if "void churn" in line)
 FIGURES = [f"{what}_{unit}" for what in ("live", "peak", "total") for unit in ("bytes", "blocks")]
 PLUMBING = re.compile(r"operator new|(void )?std::|__gnu_cxx::|(m|c|re)alloc$|(__)?strdup$")
 
@@ -50,10 +55,11 @@ class Lists(harness.Case):
 
     def setUp(self):
         super().setUp()
-        source = self.folder / "lists.cc"
-        source.write_text(SOURCE)
+        sources = [self.folder / "lists.cc", self.folder / "keeper.cc"]
+        for source, text in zip(sources, (SOURCE, KEEPER)):
+            source.write_text(text)
         program = self.folder / "lists"
-        subprocess.run(["g++", "-g", "-O1", "-fno-optimize-sibling-calls", "-o", program, source, "-pthread"], check=True)
+        subprocess.run(["g++", "-g", "-O1", "-fno-optimize-sibling-calls", "-o", program, *sources, "-pthread"], check=True)
         self.dump = self.memlog(program, options=["--memlog-stack-mode=native-with-thread-names"]).dumps()[0]
         self.whole = json.loads(self.asked("--json"))
         self.stacks = self.whole["tree"]["stacks"]
@@ -107,6 +113,40 @@ class Lists(harness.Case):
     def test_modules_hold_what_the_stacks_say(self):
         self.hold(self.rows("module"), self.expected(lambda frame: base(frame) or "[no file]"), lambda row: row["name"])
 
+    def test_source_files_and_lines_hold_what_the_stacks_say(self):
+        def module(frame):
+            return ("", 0, base(frame) or "[no file]")
+
+        def line(frame):
+            return (frame["file"], frame["line"], f"{frame['file']}:{frame['line']}" if frame["line"] else frame["file"])
+
+        files, lines = self.rows("file"), self.rows("line")
+        self.hold(
+            files, self.expected(lambda frame: (frame["file"], 0, frame["file"]) if frame["file"] else module(frame)),
+            lambda row: (row["file"], 0, row["name"]),
+        )
+        self.hold(
+            lines, self.expected(lambda frame: line(frame) if frame["file"] else module(frame)),
+            lambda row: (row["file"], row["line"], row["name"]),
+        )
+        for rows in (files, lines):
+            for figure in FIGURES:
+                self.assertEqual(sum(row[figure] for row in rows), harness.shown(self.whole, figure), figure)
+        held = {os.path.basename(row["file"]): row for row in files if row["file"]}
+        self.assertGreaterEqual(held["keeper.cc"]["live_bytes"], 60 * 300)
+        self.assertEqual(held["lists.cc"]["live_bytes"], 0, "it keeps nothing itself")
+        self.assertGreaterEqual(held["lists.cc"]["cumulative"]["live_bytes"], 30 * 300)
+        at = {row["line"]: row for row in lines if os.path.basename(row["file"]) == "lists.cc"}
+        self.assertEqual({number for number, row in at.items() if row["temporary_blocks"] >= 400}, {SOURCE.splitlines().index(CHURN) + 1})
+        text = self.asked("--by=file", "--metric=total")
+        self.assertRegex(text, r"Source files by bytes allocated")
+        self.assertRegex(text, r"(?m) keeper\.cc$|/keeper\.cc$")
+        # Start-up code of the program itself, say.
+        nameless = [row["name"] for row in files if not row["file"] and row["cumulative"]["total_bytes"]]
+        self.assertTrue(nameless)
+        self.assertIn("(code without line information stands under its module's name)\n", text)
+        self.assertEqual([name for name in nameless if f"  {name}" not in text], [])
+
     def test_threads_and_sizes_add_up_to_the_tree(self):
         for by in ("thread", "size"):
             rows = self.rows(by)
@@ -122,7 +162,7 @@ class Lists(harness.Case):
         self.assertGreaterEqual(sizes[128], 500)
 
     def test_comma_separated_values_are_the_same_rows(self):
-        for by in ("function", "size"):
+        for by in ("function", "line", "size"):
             table = list(csv.DictReader(io.StringIO(self.asked("--csv", f"--by={by}"), newline="")))
             rows = self.rows(by)
             self.assertEqual([row["name"] for row in table], [row["name"] for row in rows])
@@ -180,7 +220,7 @@ class Lists(harness.Case):
             (["--focus=("], "--focus=(: this is no regular expression"),
             (["--by=functon"], "did you mean 'function'?"),
             (["--sort=blocs"], "did you mean 'blocks'?"),
-            (["--sort=cumulative"], "--by=function, module or scope"),
+            (["--sort=cumulative"], "--by=function, module, file, line or scope"),
             (["--by=size", "--focus=x"], "--by=size"),
             (["--json", "--csv"], "one of them"),
             (["--summary", "--by=thread"], "--summary"),

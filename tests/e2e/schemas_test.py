@@ -22,7 +22,7 @@ COMMANDS = {
     "memlog-analyzer": {"report": "report", "components": "components", "diff": "diff", "timeline": "timeline", "suspects": "suspects", "entries": "entries"},
 }
 OTHERS = {"leaks", "page"}  # memlog diff --leaks, and HTTP
-BY = ("function", "module", "thread", "size", "process", "type", "heap", "scope")
+BY = ("function", "module", "thread", "size", "process", "type", "heap", "scope", "file", "line")
 PROGRAM = """
 import subprocess
 kept = [bytes(1000) for _ in range(1000)]

@@ -16,7 +16,17 @@ struct request {
 };
 
 static const char *const kinds[] = {
-    "function", "module", "thread", "size", "process", "type", "heap", "scope", NULL};
+    "function",
+    "module",
+    "thread",
+    "size",
+    "process",
+    "type",
+    "heap",
+    "scope",
+    "file",
+    "line",
+    NULL};
 static const char *const orders[] = {"bytes", "cumulative", "blocks", "temporary", NULL};
 
 static const struct ml_option options[] = {
@@ -38,7 +48,7 @@ static const struct ml_option options[] = {
      .value = "ORDER",
      .words = orders,
      .help = "bytes (default); temporary: blocks freed as the next thing that their thread did; "
-             "with --by=function, module or scope also cumulative:"},
+             "with --by=function, module, file, line or scope also cumulative:"},
     ML_ROWS_FRAME_FILTER(struct request, load.filter),
     {.name = "--plumbing",
      ML_FLAG_TO(struct request, report.is_every_frame_shown),
@@ -75,7 +85,9 @@ static int understand(const struct ml_command *command, struct request *request,
     struct ml_report *report = &request->report;
 
     if (report->order == ML_ORDER_CUMULATIVE && (!by || !ml_breakdown_is_of_frames(report->by))) {
-        return ml_command_fail(command, "--sort=cumulative is for --by=function, module or scope");
+        return ml_command_fail(
+            command, "--sort=cumulative is for --by=function, module, file, line or scope"
+        );
     }
     if (report->order == ML_ORDER_TEMPORARY && !metric) {
         report->metric = ML_METRIC_TOTAL; /* nothing of them is live */

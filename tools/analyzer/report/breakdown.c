@@ -10,12 +10,13 @@
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/names/allocator_frames.h"
 
-enum { ML_WORDS_OF_PROCESS_BYTES = 1024 };
+enum { ML_WORDS_OF_PROCESS_BYTES = 1024, SOURCE_BYTES = 4096 };
 
 /* Instead of a row's number: there is no row. */
 #define NO_ROW UINT32_MAX
 
-/* What identifies a row within one breakdown: the numbers of its texts. */
+/* What identifies a row within one breakdown: the numbers of its texts; of a source file its line
+ * + 1 and its text, or 0 and the module. */
 struct row_key {
     uint32_t name, module;
 };
@@ -49,12 +50,47 @@ static uint32_t row_new(struct ml_breakdown *breakdown, const char *name, const 
     return (uint32_t)breakdown->rows_count++;
 }
 
+/* Of a source file or line. NO_ROW: no memory. */
+static uint32_t row_of_source(struct work *work, uint32_t frame) {
+    struct ml_breakdown *breakdown = work->breakdown;
+    const char *module = ml_frame_module(&breakdown->frames, frame);
+    const char *file = ml_frame_source(&breakdown->frames, frame);
+    const uint32_t line = breakdown->frames.frames[frame].line;
+    const char *name = file;
+    char text[SOURCE_BYTES];
+    uint32_t row = NO_ROW;
+
+    if (!file[0]) {
+        return row_new(breakdown, module[0] ? module : "[no file]", "no line information");
+    }
+    if (line > 0) {
+        snprintf(text, sizeof text, "%.4000s:%" PRIu32, file, line);
+        name = ml_arena_text(&breakdown->arena, text, strlen(text));
+    }
+    row = name ? row_new(breakdown, name, "") : NO_ROW;
+    if (row != NO_ROW) {
+        breakdown->rows[row].file = file;
+        breakdown->rows[row].line = line;
+    }
+    return row;
+}
+
+static struct row_key key_of(const struct work *work, uint32_t frame) {
+    const struct ml_frame_tree *tree = &work->breakdown->frames;
+    const struct ml_frame *one = &tree->frames[frame];
+
+    if (ml_breakdown_is_of_sources(work->by) && ml_frame_source(tree, frame)[0]) {
+        return (struct row_key){.name = one->line + 1, .module = one->source};
+    }
+    return (struct row_key
+    ){.name = work->by == ML_BY_FUNCTION || work->by == ML_BY_SCOPE ? one->name : 0,
+      .module = one->module};
+}
+
 /* The row of a frame, which is added when it is missing. NO_ROW: no memory. */
 static uint32_t row_of_frame(struct work *work, uint32_t frame) {
     struct ml_breakdown *breakdown = work->breakdown;
-    const struct ml_frame *one = &breakdown->frames.frames[frame];
-    const struct row_key key = {
-        .name = work->by == ML_BY_MODULE ? 0 : one->name, .module = one->module};
+    const struct row_key key = key_of(work, frame);
     const char *module = ml_frame_module(&breakdown->frames, frame);
     uint64_t hash = ml_hash(0, &key, sizeof key);
     size_t at = 0;
@@ -67,7 +103,9 @@ static uint32_t row_of_frame(struct work *work, uint32_t frame) {
             return item;
         }
     }
-    if (work->by == ML_BY_MODULE) {
+    if (ml_breakdown_is_of_sources(work->by)) {
+        row = row_of_source(work, frame);
+    } else if (work->by == ML_BY_MODULE) {
         row = row_new(breakdown, module[0] ? module : "[no file]", "");
     } else {
         row = row_new(breakdown, ml_frame_name(&breakdown->frames, frame), module);
@@ -84,7 +122,12 @@ static uint32_t row_of_frame(struct work *work, uint32_t frame) {
 
 /* Whether frames of that kind have rows. */
 static bool has_row(const struct work *work, uint32_t kind) {
-    return work->by == ML_BY_SCOPE ? kind == ML_FRAME_SCOPE : kind != ML_FRAME_THREAD;
+    if (work->by == ML_BY_SCOPE) {
+        return kind == ML_FRAME_SCOPE;
+    }
+    /* A scope is in no source file: what it has is its function's. */
+    return kind != ML_FRAME_THREAD &&
+           !(kind == ML_FRAME_SCOPE && ml_breakdown_is_of_sources(work->by));
 }
 
 /* Give each frame its row. Parents come first. */
@@ -101,28 +144,27 @@ static bool rows_find(struct work *work) {
     return true;
 }
 
-/* The frame whose `self` a stack counts in; ML_STACKS_NONE: it has no scope. */
+/* That frame, or the innermost of its callers that has a row; ML_STACKS_NONE: none has. */
+static uint32_t with_row(const struct work *work, uint32_t frame) {
+    while (frame != ML_STACKS_NONE && work->rows[frame] == NO_ROW) {
+        frame = work->breakdown->frames.frames[frame].parent;
+    }
+    return frame;
+}
+
+/* The frame whose `self` a stack counts in; ML_STACKS_NONE: there is none. */
 static uint32_t frame_of(const struct work *work, uint32_t node) {
     const struct ml_frame_tree *tree = &work->breakdown->frames;
-    uint32_t innermost = work->frames[node];
+    const uint32_t innermost = with_row(work, work->frames[node]);
     uint32_t frame = innermost;
 
-    if (work->by == ML_BY_SCOPE) {
-        while (frame != ML_STACKS_NONE && work->rows[frame] == NO_ROW) {
-            frame = tree->frames[frame].parent;
-        }
-        return frame;
-    }
-    if (work->is_every_frame_shown) {
+    if (work->by == ML_BY_SCOPE || work->is_every_frame_shown) {
         return innermost;
     }
     while (frame != ML_STACKS_NONE && ml_is_allocator_frame(ml_frame_name(tree, frame))) {
-        frame = tree->frames[frame].parent;
+        frame = with_row(work, tree->frames[frame].parent);
     }
-    if (frame == ML_STACKS_NONE || work->rows[frame] == NO_ROW) {
-        return innermost; /* there are only allocator frames */
-    }
-    return frame;
+    return frame != ML_STACKS_NONE ? frame : innermost; /* there may be only allocator frames */
 }
 
 static bool count_stack(struct work *work, const struct ml_stack *stack, size_t number) {
@@ -161,7 +203,13 @@ static bool by_frames(struct work *work) {
     bool done = false;
 
     work->frames = calloc(work->stacks->nodes_count + 1, sizeof *work->frames);
-    done = work->frames && ml_frame_tree_add(&work->breakdown->frames, work->stacks, work->frames);
+    if (work->frames && ml_breakdown_is_of_sources(work->by)) {
+        done = ml_frame_tree_add_sources(
+            &work->breakdown->frames, work->stacks, work->by == ML_BY_LINE, work->frames
+        );
+    } else if (work->frames) {
+        done = ml_frame_tree_add(&work->breakdown->frames, work->stacks, work->frames);
+    }
     if (done) {
         work->rows = calloc(work->breakdown->frames.frames_count + 1, sizeof *work->rows);
         done = work->rows && rows_find(work);

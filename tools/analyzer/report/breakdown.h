@@ -1,4 +1,5 @@
-/* Who holds what, by function, module, thread, size, process, type, heap or scope. Room: tools.
+/* Who holds what, by function, module, source file or line, thread, size, process, type, heap or
+ * scope. Room: tools.
  * Context: one thread.
  *
  * One rule: the rows' own figures (`self`) add up to the dump's, but for heaps: each stands beside
@@ -24,19 +25,28 @@ enum ml_breakdown_by {
     ML_BY_PROCESS,  /* one row an image; its peak is its share of the tree's */
     ML_BY_TYPE,     /* stacks/types.h; malloc's blocks, or those of the chosen heap */
     ML_BY_HEAP,     /* malloc's, and each that programs reported; peaks are the sum of processes' */
-    ML_BY_SCOPE     /* `self`: the innermost that was open; client/memlog.h */
+    ML_BY_SCOPE,    /* `self`: the innermost that was open; client/memlog.h */
+    ML_BY_FILE,     /* the source file of that function; its module where nobody knows it */
+    ML_BY_LINE      /* the same, and the line */
 };
+
+static inline bool ml_breakdown_is_of_sources(enum ml_breakdown_by by) {
+    return by == ML_BY_FILE || by == ML_BY_LINE;
+}
 
 /* Whether rows of that kind have callees. Without callees `cumulative` equals `self`. */
 static inline bool ml_breakdown_is_of_frames(enum ml_breakdown_by by) {
-    return by == ML_BY_FUNCTION || by == ML_BY_MODULE || by == ML_BY_SCOPE;
+    return by == ML_BY_FUNCTION || by == ML_BY_MODULE || by == ML_BY_SCOPE ||
+           ml_breakdown_is_of_sources(by);
 }
 
 struct ml_breakdown_row {
     const char *name;    /* a size: "4.0 KiB and more" */
     const char *module;  /* a function's file without folder; what tells a process from others of
-                            its name; how a type is known; else "" */
+                            its name; how a type is known; that no line is known; else "" */
     uint32_t id, pid;    /* of a process */
+    const char *file;    /* of a source file or line; NULL: not known, `name` is a module */
+    uint32_t line;       /* of a line; 0: not known */
     uint64_t size_bytes; /* of a size: the smallest block in it */
     struct ml_profile_totals self, cumulative;
     uint64_t temporary_blocks; /* of self: freed by the next event of the thread */

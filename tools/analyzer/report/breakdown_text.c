@@ -19,7 +19,16 @@ enum { TITLE_BYTES = 64 };
 
 static const char *title_of(const struct ml_report *report, char out_title[TITLE_BYTES]) {
     static const char *const rows[] = {
-        "Functions", "Files", "Threads", "Sizes", "Processes", "Types", "Heaps", "Scopes"};
+        "Functions",
+        "Files",
+        "Threads",
+        "Sizes",
+        "Processes",
+        "Types",
+        "Heaps",
+        "Scopes",
+        "Source files",
+        "Source lines"};
     static const char *const figures[] = {
         "live bytes", "the peak", "bytes allocated", "resident bytes", "waste", "pages held alone"};
     const bool is_over =
@@ -133,6 +142,19 @@ static void put_type_notes(const struct ml_report_page *page) {
     }
 }
 
+/* A narrow screen has no room for it in the rows. */
+static void put_source_notes(const struct ml_report_page *page) {
+    const struct ml_breakdown *breakdown = page->report->breakdown;
+    bool lacks = false;
+
+    for (size_t i = 0; i < breakdown->rows_count; i++) {
+        lacks = lacks || (!breakdown->rows[i].file && breakdown->rows[i].module[0]);
+    }
+    if (lacks) {
+        fputs("  (code without line information stands under its module's name)\n", page->out);
+    }
+}
+
 void ml_report_breakdown(const struct ml_report_page *page) {
     const struct ml_breakdown *breakdown = page->report->breakdown;
     size_t wanted = rows_wanted(page->report, ROWS_SHOWN);
@@ -162,6 +184,9 @@ void ml_report_breakdown(const struct ml_report_page *page) {
     if (page->report->by == ML_BY_TYPE) {
         put_type_notes(page);
     }
+    if (ml_breakdown_is_of_sources(page->report->by)) {
+        put_source_notes(page);
+    }
     put_titles(page);
     for (size_t i = 0; i < wanted; i++) {
         put_row(page, &breakdown->rows[i]);
@@ -172,7 +197,7 @@ void ml_report_breakdown(const struct ml_report_page *page) {
 
 void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
     static const char *const names[] = {
-        "function", "module", "thread", "size", "process", "type", "heap", "scope"};
+        "function", "module", "thread", "size", "process", "type", "heap", "scope", "file", "line"};
     size_t count = rows_wanted(report, SIZE_MAX);
 
     ml_json_string_member(json, "by", names[report->by]);
@@ -194,6 +219,12 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
         } else if (report->by == ML_BY_TYPE) {
             ml_json_string_member(json, "known_by", row->module);
             ml_json_bool_member(json, "live_only", is_live_only(row));
+        }
+        if (ml_breakdown_is_of_sources(report->by)) {
+            ml_json_string_member(json, "file", row->file ? row->file : "");
+        }
+        if (report->by == ML_BY_LINE) {
+            ml_json_number_member(json, "line", row->line);
         }
         ml_report_json_totals(json, &row->self);
         ml_json_number_member(json, "temporary_blocks", row->temporary_blocks);

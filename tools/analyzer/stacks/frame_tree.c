@@ -45,14 +45,42 @@ uint32_t ml_frame_tree_child(
 /* The longest name of an unnamed frame: a file's name (NAME_MAX) and an address. */
 enum { UNNAMED_BYTES = 256 + ML_PLACE_NAME_BYTES };
 
+/* What frames are told apart by. */
+struct telling {
+    const char *const *names; /* of files; NULL: their own */
+    bool has_sources, has_lines;
+};
+
+/* `symbol` NULL: there is none. */
+static uint32_t child_of(
+    struct ml_frame_tree *tree,
+    struct ml_frame frame,
+    const char *name,
+    const struct telling *telling,
+    const struct ml_symbol *symbol
+) {
+    frame.name = text_intern(tree, name);
+    if (telling->has_sources) {
+        frame.source = text_intern(tree, symbol ? symbol->file : "");
+        frame.line = telling->has_lines && symbol ? symbol->line : 0;
+    }
+    if (frame.name == ML_STRING_NONE || frame.module == ML_STRING_NONE ||
+        frame.source == ML_STRING_NONE) {
+        return ML_STACKS_NONE;
+    }
+    return frame_intern(tree, frame);
+}
+
 /* Add the place's frames below `parent`, the outermost first. Returns the innermost's number. */
 static uint32_t place_add(
     struct ml_frame_tree *tree,
     const struct ml_stacks *stacks,
     const struct ml_place *place,
-    const char *const *names,
+    const struct telling *telling,
     uint32_t parent
 ) {
+    const char *const *names = telling->names;
+    struct ml_frame frame = {.parent = parent, .kind = place->kind};
     const char *module = "";
     char buffer[ML_PLACE_NAME_BYTES];
     char unnamed[UNNAMED_BYTES];
@@ -65,18 +93,39 @@ static uint32_t place_add(
         snprintf(unnamed, sizeof unnamed, "%.255s+%s", module, name);
         name = unnamed;
     }
+    frame.module = text_intern(tree, module);
     if (place->symbols_count == 0) {
-        return ml_frame_tree_child(tree, parent, place->kind, name, module);
+        return child_of(tree, frame, name, telling, NULL);
     }
     for (size_t i = place->symbols_count; i > 0; i--) {
-        const char *function = stacks->symbols[place->first_symbol + i - 1].function;
-        parent =
-            ml_frame_tree_child(tree, parent, place->kind, function[0] ? function : name, module);
-        if (parent == ML_STACKS_NONE) {
+        const struct ml_symbol *symbol = &stacks->symbols[place->first_symbol + i - 1];
+        const char *function = symbol->function[0] ? symbol->function : name;
+        frame.parent = child_of(tree, frame, function, telling, symbol);
+        if (frame.parent == ML_STACKS_NONE) {
             break;
         }
     }
-    return parent;
+    return frame.parent;
+}
+
+static bool nodes_add(
+    struct ml_frame_tree *tree,
+    const struct ml_stacks *stacks,
+    const struct telling *telling,
+    uint32_t *out_frames
+) {
+    /* Parents come first. */
+    for (size_t i = 0; i < stacks->nodes_count; i++) {
+        const struct ml_stack_node *node = &stacks->nodes[i];
+        uint32_t parent =
+            node->parent == ML_STACKS_NONE ? ML_STACKS_NONE : out_frames[node->parent];
+
+        out_frames[i] = place_add(tree, stacks, &stacks->places[node->place], telling, parent);
+        if (out_frames[i] == ML_STACKS_NONE) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool ml_frame_tree_add(
@@ -91,18 +140,17 @@ bool ml_frame_tree_add_named(
     const char *const *names,
     uint32_t *out_frames
 ) {
-    /* Parents come first. */
-    for (size_t i = 0; i < stacks->nodes_count; i++) {
-        const struct ml_stack_node *node = &stacks->nodes[i];
-        uint32_t parent =
-            node->parent == ML_STACKS_NONE ? ML_STACKS_NONE : out_frames[node->parent];
+    const struct telling telling = {.names = names};
 
-        out_frames[i] = place_add(tree, stacks, &stacks->places[node->place], names, parent);
-        if (out_frames[i] == ML_STACKS_NONE) {
-            return false;
-        }
-    }
-    return true;
+    return nodes_add(tree, stacks, &telling, out_frames);
+}
+
+bool ml_frame_tree_add_sources(
+    struct ml_frame_tree *tree, const struct ml_stacks *stacks, bool has_lines, uint32_t *out_frames
+) {
+    const struct telling telling = {.has_sources = true, .has_lines = has_lines};
+
+    return nodes_add(tree, stacks, &telling, out_frames);
 }
 
 void ml_frame_tree_fini(struct ml_frame_tree *tree) {
@@ -118,4 +166,8 @@ const char *ml_frame_name(const struct ml_frame_tree *tree, uint32_t frame) {
 
 const char *ml_frame_module(const struct ml_frame_tree *tree, uint32_t frame) {
     return tree->texts.strings[tree->frames[frame].module].bytes;
+}
+
+const char *ml_frame_source(const struct ml_frame_tree *tree, uint32_t frame) {
+    return tree->texts.strings[tree->frames[frame].source].bytes;
 }

@@ -20,6 +20,8 @@ struct ml_frame {
     uint32_t kind;   /* as a place's */
     uint32_t name;   /* text: "main", "libc.so.6+0x29d90", "[stack not walked further]" */
     uint32_t module; /* text: the file's name without folder; "": none */
+    uint32_t source; /* of _add_sources(): text: the source file; "": not known. Else 0 */
+    uint32_t line;   /* of _add_sources(), if it was asked for: in that file; else 0 */
 };
 
 struct ml_frame_tree {
@@ -43,6 +45,12 @@ bool ml_frame_tree_add_named(
     uint32_t *out_frames
 );
 
+/* The same, and frames of different source files are different, with `has_lines` also those of
+ * different lines. */
+bool ml_frame_tree_add_sources(
+    struct ml_frame_tree *tree, const struct ml_stacks *stacks, bool has_lines, uint32_t *out_frames
+);
+
 /* The number of the frame with that kind, name and module below `parent` (ML_STACKS_NONE:
  * outermost). It is made when it is missing. ML_STACKS_NONE: no memory. */
 uint32_t ml_frame_tree_child(
@@ -53,5 +61,6 @@ void ml_frame_tree_fini(struct ml_frame_tree *tree);
 
 const char *ml_frame_name(const struct ml_frame_tree *tree, uint32_t frame);
 const char *ml_frame_module(const struct ml_frame_tree *tree, uint32_t frame);
+const char *ml_frame_source(const struct ml_frame_tree *tree, uint32_t frame);
 
 #endif
