@@ -167,10 +167,21 @@ class Schemas(browsing.Case):
         ask("profile", "profile")
         ask("profile", f"diff?from={made['id']}")
         ask("memory", "memory")
+        self.hold(validator("page", "event"), self.first_event(page), "events")
         ask("controlled", f"processes/{pid}/stop", "POST")
         ask("error", "processes/1/stop", "POST")
         ask(None, "timeline", name="timeline")
         ask(None, f"processes?dump={made['id']}", name="report")
+
+    def first_event(self, page):
+        with page.connect() as peer:
+            peer.sendall(f"GET /api/v1/events?token={page.token} HTTP/1.1\r\nHost: {page.host}\r\n\r\n".encode())
+            got = b""
+            while not (found := re.search(rb"^data: (.*)\n\n", browsing.dechunk(got.partition(b"\r\n\r\n")[2]), re.M)):
+                piece = peer.recv(1 << 20)
+                self.assertTrue(piece, got[-500:])
+                got += piece
+        return json.loads(found[1])
 
     def test_doctor_and_entries_are_as_the_schemas_say(self):
         self.valid("doctor", "doctor", "--json")

@@ -112,7 +112,7 @@ static void write_views(const struct ml_report *report, FILE *nowhere) {
     struct ml_diff diff;
     const char *error = NULL;
 
-    for (int by = ML_BY_FUNCTION; by <= ML_BY_SIZE; by++) {
+    for (int by = ML_BY_FUNCTION; by <= ML_BY_LINE; by++) {
         struct ml_breakdown breakdown;
         if (ml_breakdown_init(&breakdown, report->stacks, (enum ml_breakdown_by)by, by % 2 == 0) ==
             ML_OK) {
