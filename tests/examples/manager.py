@@ -66,7 +66,7 @@ class Manager:
         inside, outside = os.pipe()
         log = os.open(self.folder / "systemd.log", os.O_WRONLY | os.O_CREAT, 0o600)
         self.process = subprocess.Popen(
-            ["bwrap", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--as-pid-1", "--cap-add", "ALL", "--info-fd", str(outside),
+            ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--as-pid-1", "--cap-add", "ALL", "--info-fd", str(outside),
              "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *words, "--tmpfs", "/run", "--tmpfs", "/tmp", "--tmpfs", "/var/lib",
              "--bind", self.folder, PLACE, "--clearenv", "--setenv", "container", "test", "--setenv", "SYSTEMD_UNIT_PATH", PLACE / "units",
              SYSTEMD, "--system", "--unit=first.target", "--log-target=console", "--show-status=no"],
