@@ -3,6 +3,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import unittest
 
@@ -33,6 +34,13 @@ notify(b"READY=1")
 while True:
     kept[:] = [bytearray(100000) for i in range(30)]
     time.sleep(0.01)
+"""
+# It takes its first socket as sd_listen_fds does: where that is meant for its own process.
+LISTENS = """
+import os, socket
+with socket.socket(fileno=3) as listening:
+    connection, _ = listening.accept()
+    connection.send(b"mine" if os.environ["LISTEN_PID"] == str(os.getpid()) else b"another's")
 """
 # What systemd's own units and Debian's have, all at once.
 HARDENED = """
@@ -196,6 +204,21 @@ class Running(Units):
                 report = self.report(dump)
                 self.assertEqual([len(report["processes"]), report["unrecorded"]], [2, []])
                 self.assertTrue(all(process["complete"] and process["from_startup"] for process in report["processes"]), report["processes"])
+
+    def test_sockets_that_systemd_made_are_handed_on(self):
+        (words,) = re.findall(r"`-- (sh -c .*) PROGRAM` hands them on", (harness.ROOT / "docs" / "services.md").read_text())
+        (self.srv / "listens.py").write_text(LISTENS)
+        (self.units / "listens.socket").write_text(f"[Socket]\nListenStream={manager.PLACE}/socket\n")
+        self.unit("listens", f"{MEMLOG} run --no-page -o %S/memlog/%N/1 -- {words} /usr/bin/python3 {manager.PLACE}/listens.py", "StateDirectory=memlog/%N")
+        self.systemctl("daemon-reload")
+        self.systemctl("start", "listens.socket")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(harness.TIMEOUT)
+            client.connect(str(self.srv / "socket"))
+            self.assertEqual(client.recv(100), b"mine")
+        self.wait_for("its end", lambda: self.state("listens") == ["success", "inactive"])
+        (dump,) = self.dumps("listens").values()
+        self.assertTrue(all(process["complete"] for process in self.report(dump)["processes"]))
 
     def test_without_the_unit_there_is_nothing_to_attach_to(self):
         answer = self.manager.call("systemctl", "start", "memlog@demo")
