@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/printable.h"
 #include "ipc/channel/channel.h"
 
 static enum ml_status connect_to(struct ml_inquiry *inquiry, struct ml_error_message *error) {
@@ -65,15 +66,46 @@ on_reply(void *context, enum ml_status status, const struct memlog_host_ps_reply
     }
 }
 
-void ml_inquiry_ask(struct ml_inquiry *inquiry) {
-    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
+static void
+on_snapshot(void *context, enum ml_status status, const struct memlog_host_snapshot_reply *reply) {
+    struct ml_inquiry *inquiry = context;
+    inquiry->is_asked = false;
+    inquiry->state = ML_INQUIRY_FAILED;
+    if (status == ML_OK) {
+        inquiry->has_answered = true;
+        inquiry->state = ML_INQUIRY_ANSWERED;
+        (void)ml_printable_copy(
+            reply->trouble.data,
+            reply->trouble.count_bytes,
+            inquiry->trouble,
+            sizeof(inquiry->trouble)
+        );
+    }
+}
+
+/* Whether something can be asked now. */
+static bool is_ready(struct ml_inquiry *inquiry) {
     if (inquiry->is_asked || inquiry->state == ML_INQUIRY_GONE) {
-        return;
+        return false;
     }
     if (inquiry->channel == NULL) {
         connect_again(inquiry);
     }
-    if (inquiry->channel != NULL) {
+    return inquiry->channel != NULL;
+}
+
+void ml_inquiry_snapshot(struct ml_inquiry *inquiry, int fd) {
+    const struct memlog_host_snapshot_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION, .file = fd};
+    if (is_ready(inquiry)) {
+        struct ml_port *port = ml_channel_port(inquiry->channel);
+        inquiry->is_asked = memlog_host_snapshot(port, &request, on_snapshot, inquiry) == ML_OK;
+    }
+}
+
+void ml_inquiry_ask(struct ml_inquiry *inquiry) {
+    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
+    if (is_ready(inquiry)) {
         inquiry->is_asked =
             memlog_host_ps(ml_channel_port(inquiry->channel), &request, on_reply, inquiry) == ML_OK;
     }

@@ -27,6 +27,7 @@ struct ml_inquiry {
     struct ml_channel *channel;                /* NULL: not connected */
     void (*on_ps)(void *context, const struct memlog_host_ps_reply *reply);
     void *context;
+    char trouble[256];           /* why the last snapshot is empty; "": it is not */
     enum ml_inquiry_state state; /* of the last turn */
     bool is_asked;
     bool has_answered; /* once at least */
@@ -48,6 +49,10 @@ void ml_inquiry_fini(struct ml_inquiry *inquiry);
 
 /* Ask for the processes, unless an answer is still to come. A lost connection is made anew. */
 void ml_inquiry_ask(struct ml_inquiry *inquiry);
+
+/* Ask for a snapshot in `fd`, an empty memfd that stays the caller's, likewise. Answered without
+ * the callback: `trouble` says how. */
+void ml_inquiry_snapshot(struct ml_inquiry *inquiry, int fd);
 
 /* Take what has come since. Never waits. */
 enum ml_inquiry_state ml_inquiry_turn(struct ml_inquiry *inquiry);

@@ -1,6 +1,7 @@
 /* What the command socket answers: `memlog ps`, `dump`, `upload`, `env`. Room: host. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "host/engine/commands/call.h"
 #include "host/engine/commands/connection.h"
@@ -184,6 +185,51 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
     ml_engine_request_dump(engine, &wanted, on_dump_done, pending);
 }
 
+/* A request for a snapshot, and the file that it is written to. */
+struct snapshot_call {
+    struct ml_command_call *pending;
+    int fd; /* a memfd, so closing it waits for nobody */
+};
+
+static void on_snapshot_done(void *context, const char *path, bool complete, const char *trouble) {
+    (void)complete;
+    struct snapshot_call *snapshot = context;
+    struct ml_command_call *pending = snapshot->pending;
+    (void)close(snapshot->fd);
+    free(snapshot);
+    if (ml_command_end(pending)) {
+        const char *why = trouble[0] != '\0' ? trouble : "there is no service";
+        const struct memlog_host_snapshot_reply answer = {
+            .trouble =
+                ml_string_cut(path[0] != '\0' ? "" : why, MEMLOG_HOST_SNAPSHOT_REPLY_TROUBLE_LIMIT),
+        };
+        (void)!memlog_host_snapshot_answer(&pending->call, &answer);
+    }
+    free(pending);
+}
+
+static void on_snapshot(
+    void *context, const struct ml_call *call, const struct memlog_host_snapshot_request *request
+) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
+    struct snapshot_call *snapshot = pending != NULL ? calloc(1, sizeof(*snapshot)) : NULL;
+    if (snapshot == NULL) {
+        (void)close(request->file);
+        if (pending != NULL) {
+            (void)ml_command_end(pending);
+            ml_connection_close(connection);
+        }
+        free(pending);
+        return;
+    }
+    *snapshot = (struct snapshot_call){.pending = pending, .fd = request->file};
+    ml_engine_snapshot(
+        engine, MEMLOG_SERVICE_DUMP_CONTENT_PROFILE, false, snapshot->fd, on_snapshot_done, snapshot
+    );
+}
+
 static void
 on_join(void *context, const struct ml_call *call, const struct memlog_host_join_request *request) {
     struct ml_engine_connection *connection = context;
@@ -256,4 +302,5 @@ const struct memlog_host_host_handlers ml_engine_command_handlers = {
     .dump = on_dump,
     .control = ml_command_on_control,
     .join = on_join,
+    .snapshot = on_snapshot,
     .upload = on_upload};

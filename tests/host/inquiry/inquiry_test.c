@@ -2,7 +2,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <check.h>
@@ -34,6 +36,16 @@ on_ps(void *context, const struct ml_call *call, const struct memlog_host_ps_req
     ck_assert_int_eq(memlog_host_ps_answer(call, &reply), ML_OK);
 }
 
+static void on_snapshot(
+    void *context, const struct ml_call *call, const struct memlog_host_snapshot_request *request
+) {
+    const struct memlog_host_snapshot_reply reply = {.trouble = ml_string_of("no service\033")};
+    (void)context;
+    ck_assert_int_eq(write(request->file, "x", 1), 1);
+    (void)close(request->file);
+    ck_assert_int_eq(memlog_host_snapshot_answer(call, &reply), ML_OK);
+}
+
 static void on_answer(void *context, const struct memlog_host_ps_reply *reply) {
     ck_assert_ptr_eq(context, &answers);
     ck_assert_uint_eq(reply->program.count_bytes, 7);
@@ -41,7 +53,7 @@ static void on_answer(void *context, const struct memlog_host_ps_reply *reply) {
 }
 
 static void take_connection(void) {
-    static const struct memlog_host_host_handlers handlers = {.ps = on_ps};
+    static const struct memlog_host_host_handlers handlers = {.ps = on_ps, .snapshot = on_snapshot};
     const struct ml_channel_options options = {.server = memlog_host_host_server(&handlers, &host)};
     const int fd = accept(host.directory.command_fd, NULL, NULL);
     ck_assert_int_ge(fd, 0);
@@ -109,6 +121,22 @@ START_TEST(a_host_that_refuses_one_question_is_asked_again) {
 }
 END_TEST
 
+START_TEST(a_snapshot_is_written_to_the_callers_file_and_its_trouble_is_told) {
+    const int fd = memfd_create("inquiry-test", MFD_CLOEXEC);
+    struct stat facts;
+    ml_inquiry_snapshot(&inquiry, fd);
+    ml_inquiry_ask(&inquiry); /* one thing at a time */
+    ck_assert_int_eq(ml_channel_receive(host.channel, ANSWER_MS), ML_OK);
+    ck_assert_int_eq(ml_inquiry_turn(&inquiry), ML_INQUIRY_ANSWERED);
+    ck_assert_str_eq(inquiry.trouble, "no service?");
+    ck_assert_int_eq(fstat(fd, &facts), 0);
+    ck_assert_int_eq(facts.st_size, 1);
+    ck_assert_uint_eq(answers, 0);
+    (void)close(fd);
+    be_answered();
+}
+END_TEST
+
 START_TEST(a_host_whose_socket_is_gone_is_gone) {
     be_answered();
     drop_connection();
@@ -131,6 +159,7 @@ int main(void) {
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, an_answer_that_is_late_is_waited_for_and_asked_for_once);
     tcase_add_test(tcase, a_host_that_refuses_one_question_is_asked_again);
+    tcase_add_test(tcase, a_snapshot_is_written_to_the_callers_file_and_its_trouble_is_told);
     tcase_add_test(tcase, a_host_whose_socket_is_gone_is_gone);
     tcase_add_test(tcase, a_host_that_never_answers_and_closes_is_given_up);
     return run_suite("host/inquiry", tcase);
