@@ -108,7 +108,7 @@ void ml_top_sort(struct ml_top_row *rows, size_t count, enum ml_top_sort by) {
     }
 }
 
-static bool holds(const char *name, const char *text) {
+bool ml_top_name_holds(const char *name, const char *text) {
     const size_t length = strlen(text);
     for (; strlen(name) >= length; name++) {
         if (strncasecmp(name, text, length) == 0) {
@@ -124,7 +124,7 @@ static bool holds(const char *name, const char *text) {
 size_t ml_top_filter(struct ml_top_row *rows, size_t count, const char *text) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (holds(rows[i].name, text)) {
+        if (ml_top_name_holds(rows[i].name, text)) {
             const struct ml_top_row row = rows[i];
             rows[i] = rows[kept];
             rows[kept++] = row;
@@ -133,8 +133,7 @@ size_t ml_top_filter(struct ml_top_row *rows, size_t count, const char *text) {
     return kept;
 }
 
-/* Cut to the width, between two characters. */
-static void cut(char *line, size_t columns) {
+void ml_top_cut(char *line, size_t columns) {
     line[ml_printable_head(line, columns < ML_TOP_COLUMNS_MAX ? columns : ML_TOP_COLUMNS_MAX)] =
         '\0';
 }
@@ -161,7 +160,7 @@ static void put_line(
         is_narrow ? "" : cells[ML_TOP_SORT_ALLOCATED],
         name
     );
-    cut(out, columns);
+    ml_top_cut(out, columns);
 }
 
 void ml_top_head(enum ml_top_sort by, size_t columns, char out[ML_TOP_LINE_BYTES]) {

@@ -55,6 +55,12 @@ void ml_top_sort(struct ml_top_row *rows, size_t count, enum ml_top_sort by);
  * have; the others come behind in any order. Returns the number of those in front. */
 size_t ml_top_filter(struct ml_top_row *rows, size_t count, const char *text);
 
+/* Whether a name has the text in it, likewise. */
+bool ml_top_name_holds(const char *name, const char *text);
+
+/* Cut a line to a width, between two characters. */
+void ml_top_cut(char *line, size_t columns);
+
 /* The line above the rows, with a mark at what they are sorted by, and a row's line. At most
  * `columns` wide. */
 void ml_top_head(enum ml_top_sort by, size_t columns, char out[ML_TOP_LINE_BYTES]);
