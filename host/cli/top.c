@@ -19,6 +19,7 @@
 #include "host/process/log.h"
 #include "host/sockets/socket_directory.h"
 #include "host/inquiry/find.h"
+#include "host/inquiry/functions.h"
 #include "host/inquiry/inquiry.h"
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
@@ -139,6 +140,9 @@ struct watching {
     struct ml_inquiry inquiry;
     struct look shown, before;
     bool is_full; /* the last answer was read */
+    struct ml_functions functions;
+    bool has_functions; /* open */
+    struct ml_error_message trouble;
 };
 
 static void on_ps(void *context, const struct memlog_host_ps_reply *reply) {
@@ -182,6 +186,44 @@ take_answer(void *context, struct ml_top_row **out_rows, size_t *out_count) {
     return ML_TOP_ROWS;
 }
 
+static void ask_functions(void *context, uint32_t pid) {
+    struct watching *watching = context;
+    if (!watching->has_functions) {
+        watching->trouble.text[0] = '\0';
+        watching->has_functions =
+            ml_functions_open(&watching->functions, watching->inquiry.path, &watching->trouble) ==
+            ML_OK;
+    }
+    if (watching->has_functions) {
+        ml_functions_ask(&watching->functions, pid);
+    } else {
+        ml_functions_close(&watching->functions);
+    }
+}
+
+static enum ml_top_answer take_functions(
+    void *context, struct ml_top_function **out_rows, size_t *out_count, const char **out_trouble
+) {
+    struct watching *watching = context;
+    if (!watching->has_functions) {
+        *out_trouble = watching->trouble.text;
+        return ML_TOP_FAILED;
+    }
+    switch (ml_functions_turn(&watching->functions)) {
+    case ML_INQUIRY_WAITS:
+        return ML_TOP_NOTHING;
+    case ML_INQUIRY_ANSWERED:
+        break;
+    case ML_INQUIRY_FAILED:
+    case ML_INQUIRY_GONE:
+        *out_trouble = watching->functions.trouble;
+        return ML_TOP_FAILED;
+    }
+    *out_rows = watching->functions.shown.rows;
+    *out_count = watching->functions.shown.count;
+    return ML_TOP_ROWS;
+}
+
 /* The newest host that can be reached. False: there is none, which was said. */
 static bool reach(struct watching *watching) {
     struct ml_error_message error = {.text = ""};
@@ -211,6 +253,8 @@ static bool show(const struct top *top) {
         .context = &watching,
         .ask = ask,
         .take = take_answer,
+        .ask_functions = ask_functions,
+        .take_functions = take_functions,
         .sort = top->sort,
         .delay_seconds = top->delay_seconds,
     };
@@ -220,6 +264,9 @@ static bool show(const struct top *top) {
     const bool fine = ml_top_screen(&feed);
     if (!fine) {
         ml_say_error("this terminal cannot show a live screen: 'memlog top -n 1' prints lines");
+    }
+    if (watching.has_functions) {
+        ml_functions_close(&watching.functions);
     }
     ml_inquiry_fini(&watching.inquiry);
     free(watching.before.rows);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host/terminal/top_functions.h"
 #include "host/terminal/top_model.h"
 
 enum ml_top_answer {
@@ -24,6 +25,11 @@ struct ml_top_feed {
     /* ML_TOP_ROWS: they are in *out_rows, which belong to the feed until it gives the next ones;
      * the screen changes their order. */
     enum ml_top_answer (*take)(void *context, struct ml_top_row **out_rows, size_t *out_count);
+    /* Functions, likewise: of the process with that pid; 0: of all. A failure is told in words. */
+    void (*ask_functions)(void *context, uint32_t pid);
+    enum ml_top_answer (*take_functions
+    )(void *context, struct ml_top_function **out_rows, size_t *out_count, const char **out_trouble
+    );
     enum ml_top_sort sort;
     uint32_t delay_seconds;
 };
