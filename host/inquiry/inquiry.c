@@ -54,14 +54,18 @@ void ml_inquiry_fini(struct ml_inquiry *inquiry) {
     inquiry->channel = NULL;
 }
 
+/* What was asked is answered. False: without a reply. */
+static bool is_answer(struct ml_inquiry *inquiry, enum ml_status status) {
+    inquiry->is_asked = false;
+    inquiry->has_answered = inquiry->has_answered || status == ML_OK;
+    inquiry->state = status == ML_OK ? ML_INQUIRY_ANSWERED : ML_INQUIRY_FAILED;
+    return status == ML_OK;
+}
+
 static void
 on_reply(void *context, enum ml_status status, const struct memlog_host_ps_reply *reply) {
     struct ml_inquiry *inquiry = context;
-    inquiry->is_asked = false;
-    inquiry->state = ML_INQUIRY_FAILED;
-    if (status == ML_OK) {
-        inquiry->has_answered = true;
-        inquiry->state = ML_INQUIRY_ANSWERED;
+    if (is_answer(inquiry, status)) {
         inquiry->on_ps(inquiry->context, reply);
     }
 }
@@ -69,11 +73,7 @@ on_reply(void *context, enum ml_status status, const struct memlog_host_ps_reply
 static void
 on_snapshot(void *context, enum ml_status status, const struct memlog_host_snapshot_reply *reply) {
     struct ml_inquiry *inquiry = context;
-    inquiry->is_asked = false;
-    inquiry->state = ML_INQUIRY_FAILED;
-    if (status == ML_OK) {
-        inquiry->has_answered = true;
-        inquiry->state = ML_INQUIRY_ANSWERED;
+    if (is_answer(inquiry, status)) {
         (void)ml_printable_copy(
             reply->trouble.data,
             reply->trouble.count_bytes,

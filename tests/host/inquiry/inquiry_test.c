@@ -9,6 +9,7 @@
 
 #include <check.h>
 
+#include "host/inquiry/functions.h"
 #include "host/sockets/socket_directory.h"
 #include "ipc/channel/channel.h"
 #include "tests/suite.h"
@@ -19,7 +20,8 @@ enum { ANSWER_MS = 10000 };
 struct fake_host {
     struct ml_socket_directory directory;
     struct ml_channel *channel;
-    uint32_t requests;
+    uint32_t requests, snapshots;
+    const char *trouble; /* of a snapshot; what is written is no dump in any case */
 };
 
 static char runtime[] = "/tmp/inquiry-test.XXXXXX";
@@ -39,8 +41,9 @@ on_ps(void *context, const struct ml_call *call, const struct memlog_host_ps_req
 static void on_snapshot(
     void *context, const struct ml_call *call, const struct memlog_host_snapshot_request *request
 ) {
-    const struct memlog_host_snapshot_reply reply = {.trouble = ml_string_of("no service\033")};
+    const struct memlog_host_snapshot_reply reply = {.trouble = ml_string_of(host.trouble)};
     (void)context;
+    host.snapshots++;
     ck_assert_int_eq(write(request->file, "x", 1), 1);
     (void)close(request->file);
     ck_assert_int_eq(memlog_host_snapshot_answer(call, &reply), ML_OK);
@@ -77,7 +80,7 @@ static void be_answered(void) {
 static void setup(void) {
     struct ml_error_message error = {.text = ""};
     answers = 0;
-    host = (struct fake_host){.channel = NULL};
+    host = (struct fake_host){.trouble = "no service\033"};
     (void)snprintf(runtime, sizeof(runtime), "%s", "/tmp/inquiry-test.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(runtime));
     ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", runtime, 1), 0);
@@ -137,6 +140,56 @@ START_TEST(a_snapshot_is_written_to_the_callers_file_and_its_trouble_is_told) {
 }
 END_TEST
 
+/* Another connection in place of the first one. */
+static void open_functions(struct ml_functions *functions) {
+    struct ml_error_message error = {.text = ""};
+    drop_connection();
+    ck_assert_int_eq(ml_functions_open(functions, host.directory.command_path, &error), ML_OK);
+    take_connection();
+}
+
+START_TEST(a_look_at_functions_without_a_snapshot_fails_in_words_and_is_made_again) {
+    struct ml_functions functions;
+    open_functions(&functions);
+    ck_assert_int_eq(ml_functions_turn(&functions), ML_INQUIRY_WAITS);
+    for (int i = 0; i < 2; i++) {
+        ml_functions_ask(&functions, 0);
+        ck_assert_int_eq(ml_functions_turn(&functions), ML_INQUIRY_WAITS);
+        ck_assert_int_eq(ml_channel_receive(host.channel, ANSWER_MS), ML_OK);
+        ck_assert_int_eq(ml_functions_turn(&functions), ML_INQUIRY_FAILED);
+        ck_assert_str_eq(functions.trouble, "no service?");
+        ck_assert_int_eq(ml_functions_turn(&functions), ML_INQUIRY_WAITS);
+    }
+    ml_functions_close(&functions);
+}
+END_TEST
+
+START_TEST(a_look_at_functions_that_is_asked_for_anew_is_made_anew) {
+    struct ml_functions functions;
+    open_functions(&functions);
+    host.trouble = "";
+    ml_functions_ask(&functions, 7);
+    ml_functions_ask(&functions, 8);
+    ck_assert_int_eq(ml_channel_receive(host.channel, ANSWER_MS), ML_OK);
+    /* The analyzer refuses the first, which nobody hears of. */
+    while (functions.pid == 7) {
+        ck_assert_int_eq(ml_functions_turn(&functions), ML_INQUIRY_WAITS);
+        (void)usleep(1000);
+    }
+    ck_assert_uint_eq(functions.pid, 8);
+    ck_assert_int_eq(ml_channel_receive(host.channel, ANSWER_MS), ML_OK);
+    ck_assert_uint_eq(host.snapshots, 2);
+    enum ml_inquiry_state state = ML_INQUIRY_WAITS;
+    while (state == ML_INQUIRY_WAITS) {
+        state = ml_functions_turn(&functions);
+        (void)usleep(1000);
+    }
+    ck_assert_int_eq(state, ML_INQUIRY_FAILED);
+    ck_assert_str_ne(functions.trouble, "");
+    ml_functions_close(&functions);
+}
+END_TEST
+
 START_TEST(a_host_whose_socket_is_gone_is_gone) {
     be_answered();
     drop_connection();
@@ -160,6 +213,8 @@ int main(void) {
     tcase_add_test(tcase, an_answer_that_is_late_is_waited_for_and_asked_for_once);
     tcase_add_test(tcase, a_host_that_refuses_one_question_is_asked_again);
     tcase_add_test(tcase, a_snapshot_is_written_to_the_callers_file_and_its_trouble_is_told);
+    tcase_add_test(tcase, a_look_at_functions_without_a_snapshot_fails_in_words_and_is_made_again);
+    tcase_add_test(tcase, a_look_at_functions_that_is_asked_for_anew_is_made_anew);
     tcase_add_test(tcase, a_host_whose_socket_is_gone_is_gone);
     tcase_add_test(tcase, a_host_that_never_answers_and_closes_is_given_up);
     return run_suite("host/inquiry", tcase);
