@@ -109,6 +109,14 @@ void ml_function_name_fit(const char *name, size_t columns, char *out_name, size
     drop_middle(shorter, columns, out_name, out_bytes);
 }
 
+void ml_file_name_fit(const char *name, size_t columns, char *out_name, size_t out_bytes) {
+    if (ml_printable_columns(name) <= columns) {
+        snprintf(out_name, out_bytes, "%s", name);
+    } else {
+        drop_middle(name, columns, out_name, out_bytes);
+    }
+}
+
 void ml_function_name_bare(const char *name, char *out_name, size_t out_bytes) {
     char shorter[1024];
 

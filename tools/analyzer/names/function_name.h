@@ -11,6 +11,10 @@
  * out_name, `out_bytes` long, is always NUL-terminated. */
 void ml_function_name_fit(const char *name, size_t columns, char *out_name, size_t out_bytes);
 
+/* The same of the name of a file, which has no such parts: as it is, or with its middle left out.
+ */
+void ml_file_name_fit(const char *name, size_t columns, char *out_name, size_t out_bytes);
+
 /* The name without return type, with "<...>" for template arguments. */
 void ml_function_name_bare(const char *name, char *out_name, size_t out_bytes);
 

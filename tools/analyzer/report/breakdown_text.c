@@ -62,6 +62,11 @@ static void put_titles(const struct ml_report_page *page) {
     );
 }
 
+/* How many columns of what stands beside the name tell something: of a sentence all. */
+static size_t least_of(const struct ml_report *report, const struct ml_breakdown_row *row) {
+    return ml_breakdown_is_of_sources(report->by) ? ml_printable_columns(row->module) - 1 : 0;
+}
+
 static void put_row(const struct ml_report_page *page, const struct ml_breakdown_row *row) {
     const struct ml_report *report = page->report;
     uint64_t whole = ml_metric_bytes(&report->profile->tree, report->metric);
@@ -87,9 +92,13 @@ static void put_row(const struct ml_report_page *page, const struct ml_breakdown
     }
     fprintf(page->out, " %10s ", ml_units_count(ml_metric_blocks(&row->self, report->metric)).text);
     fprintf(page->out, "%10s  ", ml_units_count(row->temporary_blocks).text);
-    ml_function_name_fit(row->name, columns, name, sizeof name);
+    if (ml_breakdown_is_of_sources(report->by)) {
+        ml_file_name_fit(row->name, columns, name, sizeof name);
+    } else {
+        ml_function_name_fit(row->name, columns, name, sizeof name);
+    }
     ml_report_put(page, name);
-    if (row->module[0] && ml_printable_columns(name) + 2 < columns) {
+    if (row->module[0] && ml_printable_columns(name) + 2 + least_of(report, row) < columns) {
         ml_report_print(page, "  " ML_DIM);
         ml_function_name_fit(
             row->module, columns - ml_printable_columns(name) - 2, name, sizeof name

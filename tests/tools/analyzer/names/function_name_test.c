@@ -33,6 +33,16 @@ START_TEST(then_parameters) {
 }
 END_TEST
 
+START_TEST(a_file_loses_its_middle_alone) {
+    char out[64];
+
+    ml_file_name_fit("my shop/a(1)/box.cc:7", 40, out, sizeof out);
+    ck_assert_str_eq(out, "my shop/a(1)/box.cc:7");
+    ml_file_name_fit("my shop/a(1)/box.cc:7", 16, out, sizeof out);
+    ck_assert_str_eq(out, "my s.../box.cc:7");
+}
+END_TEST
+
 START_TEST(then_the_middle) {
     fits("a_function_with_a_very_long_name", 16, "a_fu...long_name");
     fits("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc", 5, "...\xc3\xb6\xc3\xbc");
@@ -107,6 +117,7 @@ int main(void) {
     tcase_add_test(tests, template_arguments_and_return_type_go_first);
     tcase_add_test(tests, then_parameters);
     tcase_add_test(tests, then_the_middle);
+    tcase_add_test(tests, a_file_loses_its_middle_alone);
     tcase_add_test(tests, a_brief_name_is_the_function_and_what_it_stands_in);
     tcase_add_test(tests, plumbing_is_what_asks_for_nothing_itself);
     tcase_add_test(tests, operators_keep_their_signs);
