@@ -4,8 +4,10 @@ import io
 import json
 import pathlib
 import re
+import runpy
 import sys
 import tempfile
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -378,6 +380,24 @@ class MeasureTest(unittest.TestCase):
         self.assertEqual(machine.cpu_model(cpuinfo), "Some CPU @ 2 GHz")
         self.assertEqual(machine.memory_bytes("MemTotal:  1024 kB\nMemFree: 1 kB\n"), 1 << 20)
         self.assertTrue(json.dumps(machine.describe(ROOT)))
+
+
+class ComparedTest(unittest.TestCase):
+    """tools/bench/compared, which has no name that could be imported."""
+
+    compared = types.SimpleNamespace(**runpy.run_path(str(ROOT / "tools/bench/compared")))
+
+    def test_reads_what_heaptrack_prints(self):
+        self.assertEqual([self.compared.bytes_told(text) for text in ("0B", "904.10K", "21.13M")], [0, 904_100, 21_130_000])
+
+    def test_puts_a_table_between_the_marks_and_replaces_the_one_before(self):
+        marks = self.compared.BEGIN, self.compared.END
+        first = self.compared.put("one\n", "before\n" + "".join(marks) + "behind\n")
+        self.assertEqual(self.compared.put("two\n", first), f"before\n{marks[0]}\ntwo\n\n{marks[1]}behind\n")
+
+    def test_the_document_has_the_marks_once(self):
+        document = self.compared.DOCUMENT.read_text()
+        self.assertEqual([document.count(mark) for mark in (self.compared.BEGIN, self.compared.END)], [1, 1])
 
 
 if __name__ == "__main__":
