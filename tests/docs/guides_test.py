@@ -14,8 +14,8 @@ import unittest
 from e2e import harness
 
 DOCS = harness.ROOT / "docs"
-# What explains without a program to run.
-WITHOUT_EXAMPLE = {"limits.md"}
+# What explains without a program to run, and what tells of runs that take minutes.
+WITHOUT_EXAMPLE = {"limits.md", "compared.md"}
 MARK = "@@ block"
 PIECES = re.compile(r"\.\.\.|\d[\d,.:]*(?:\s+(?:(?:[KMG]i)?B|m?s)\b)?|\s+")
 
