@@ -11,12 +11,14 @@ import unittest
 import harness
 
 SECONDS = 18
+TRIES = 3
 LEAKS = r"""
 #include <map>
 #include <string>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 struct SessionCache { std::map<int, std::string> kept; __attribute__((noinline)) void add(int id) { kept[id] = std::string(400, 'x'); } };
 static char *volatile slot[500];
@@ -27,6 +29,7 @@ extern "C" __attribute__((noinline)) char *garbage(int at) { return (char *)mall
 int main(int count, char **words) {
     SessionCache cache;
     static char *pile[300];
+    const time_t start = time(NULL);
     puts("ready");
     fflush(stdout);
     for (int i = 0;; i++) {
@@ -41,7 +44,7 @@ int main(int count, char **words) {
         }
         if (strcmp(words[1], "freed") == 0) {
             cache.add(i);
-            if (getppid() == 1 || i == atoi(words[2]) * 150) return 0;  /* the destructor frees all */
+            if (time(NULL) - start >= atoi(words[2])) return 0;         /* the destructor frees all */
         }
         usleep(5000);
         free(body);
@@ -90,6 +93,7 @@ class Suspects(harness.Case):
 
     def side_by_side(self, *commands):
         """Run each of them for a while, all in one recording. Their process ids, by command."""
+        (self.folder / "pids").unlink(missing_ok=True)
         lines = [f"{command} & echo $! >> pids" for command in commands]
         script = "\n".join([*lines, f"sleep {SECONDS}", "kill -KILL $(cat pids)", "wait"])
         self.run_ = self.memlog("/bin/bash", "-c", script)
@@ -111,10 +115,15 @@ class Suspects(harness.Case):
         return {one["function"]: {key: value for key, value in one.items() if key != "frames"} for one in verdicts["functions"] if one["pid"] == pid and one["verdict"] == "steady"}
 
     def test_leaks_are_named_and_caches_are_not(self):
-        commands = ["./leaks cache", "./leaks slow", "./leaks pile", f"./leaks freed {SECONDS}", "/usr/bin/python3 leak.py"]
-        pids = self.side_by_side(*commands)
-        verdicts = self.verdicts()
-        found = {command: self.steady(verdicts, pid) for command, pid in pids.items()}
+        commands = ["./leaks cache", "./leaks slow", "./leaks pile", f"./leaks freed {SECONDS - 5}", "/usr/bin/python3 leak.py"]
+        for _ in range(TRIES):
+            pids = self.side_by_side(*commands)
+            verdicts = self.verdicts()
+            found = {command: self.steady(verdicts, pid) for command, pid in pids.items()}
+            whole = next(one for one in verdicts["processes"] if one["pid"] == pids["./leaks cache"])
+            if whole["verdict"] == "steady" and sum(map(bool, found.values())) == len(commands) - 1:
+                break
+            print(f"once more: programs that stand still do not grow steadily, load {os.getloadavg()[0]:.1f}", flush=True)
         self.assertEqual(list(found["./leaks cache"]), ["SessionCache::add"], self.brief(verdicts))
         self.assertEqual(list(found["./leaks slow"]), ["remember"], self.brief(verdicts))
         self.assertEqual(list(found["./leaks pile"]), ["remember"], self.brief(verdicts))
@@ -124,7 +133,6 @@ class Suspects(harness.Case):
         slow = found["./leaks slow"]["remember"]
         self.assertEqual(slow["live_blocks"], slow["total_blocks"])
         cache = found["./leaks cache"]["SessionCache::add"]
-        whole = next(one for one in verdicts["processes"] if one["pid"] == pids["./leaks cache"])
         for one in (slow, cache):  # what was seen is what the program did, over that time
             seconds = (one["until_ms"] - one["since_ms"]) / 1000
             self.assertAlmostEqual(one["live_bytes"] / seconds / one["bytes_per_s"], 1, delta=0.3)
