@@ -140,6 +140,7 @@ START_TEST(a_snapshot_is_written_to_the_callers_file_and_its_trouble_is_told) {
 }
 END_TEST
 
+#ifdef HAS_ANALYZER
 /* Another connection in place of the first one. */
 static void open_functions(struct ml_functions *functions) {
     struct ml_error_message error = {.text = ""};
@@ -189,6 +190,7 @@ START_TEST(a_look_at_functions_that_is_asked_for_anew_is_made_anew) {
     ml_functions_close(&functions);
 }
 END_TEST
+#endif
 
 START_TEST(a_host_whose_socket_is_gone_is_gone) {
     be_answered();
@@ -213,8 +215,10 @@ int main(void) {
     tcase_add_test(tcase, an_answer_that_is_late_is_waited_for_and_asked_for_once);
     tcase_add_test(tcase, a_host_that_refuses_one_question_is_asked_again);
     tcase_add_test(tcase, a_snapshot_is_written_to_the_callers_file_and_its_trouble_is_told);
+#ifdef HAS_ANALYZER
     tcase_add_test(tcase, a_look_at_functions_without_a_snapshot_fails_in_words_and_is_made_again);
     tcase_add_test(tcase, a_look_at_functions_that_is_asked_for_anew_is_made_anew);
+#endif
     tcase_add_test(tcase, a_host_whose_socket_is_gone_is_gone);
     tcase_add_test(tcase, a_host_that_never_answers_and_closes_is_given_up);
     return run_suite("host/inquiry", tcase);
