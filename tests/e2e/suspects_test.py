@@ -176,6 +176,9 @@ class Suspects(harness.Case):
         text = " ".join(self.say("suspects", self.run_.dumps()[0]).split())
         self.assertIn("the time is too short to tell: memlog looks each second, and 11 looks are the least.", text)
         self.assertTrue(all(one["verdict"] == "too-short" for one in self.verdicts()["functions"]))
+        (nothing,) = self.memlog("/bin/true", options=("-q", "--no-page", "--memlog=manual")).dumps()
+        answer = harness.run_words([str(harness.MEMLOG), "suspects", str(nothing)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual((answer.returncode, answer.stdout, answer.stderr.decode()), (3, b"", f"memlog suspects: {nothing}: no process was recorded; memlog report tells why\n"))
 
 
 if __name__ == "__main__":

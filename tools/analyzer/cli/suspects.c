@@ -2,6 +2,7 @@
 
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/growth/suspects.h"
+#include "tools/analyzer/report/timeline.h"
 
 struct request {
     bool is_json;
@@ -30,11 +31,12 @@ say(const struct ml_command *command, const struct request *request, const struc
     const enum ml_status status = ml_suspects_init(&suspects, &report);
 
     if (status == ML_ENV_MISSING) {
+        const bool is_any = loaded->profile.processes_count > 0;
         ml_command_say_of(
             command,
             request->load.path,
-            "it has no timeline: its processes ended in an instant, or an older memlog wrote it; "
-            "memlog report shows what it has"
+            "%s",
+            is_any ? ML_TIMELINE_NONE : "no process was recorded; memlog report tells why"
         );
         ml_suspects_fini(&suspects);
         return ML_EXIT_LACKING;

@@ -213,8 +213,7 @@ enum ml_status ml_timeline_init(
         timeline->last_ms = end_ms > timeline->last_ms ? end_ms : timeline->last_ms;
     }
     if (profile->series_count == 0) {
-        *out_error = "it has no timeline: its processes ended in an instant, or an older "
-                     "memlog wrote it; memlog report shows what it has";
+        *out_error = ML_TIMELINE_NONE;
         return ML_ENV_MISSING;
     }
     status = read_span(timeline, span, out_error);

@@ -15,6 +15,11 @@
 #include "ipc/wire/ml_status.h"
 #include "tools/analyzer/report/report.h"
 
+/* What is said of a dump that has none. */
+#define ML_TIMELINE_NONE                                                                           \
+    "it has no timeline: its processes ended in an instant, or an older memlog wrote it; memlog "  \
+    "report shows what it has"
+
 /* What a stack held at both ends of the span, and in between. */
 struct ml_timeline_change {
     const struct ml_profile_process *process;
