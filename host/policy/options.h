@@ -45,6 +45,8 @@ struct ml_upload_options {
     uint64_t max_bytes;
     uint32_t prune;         /* bodies are so many times smaller than whole ones; 0: by size alone */
     unsigned names;         /* index in ml_upload_names; see tools/analyzer/upload/redact.h */
+    const char *host;       /* this machine's name in a report; NULL: as the analyzer says it */
+    const char *version;    /* of the program, by its user's word; NULL: not told */
     const char *token_file; /* a bearer token in its first line; NULL: none */
     const char *ca_file;    /* certificates to trust; NULL: the system's */
     const char *spool;      /* NULL: in the user's state folder */

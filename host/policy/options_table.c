@@ -13,6 +13,7 @@
 #include "base/input_file.h"
 #include "base/size.h"
 #include "base/upload_size.h"
+#include "base/upload_word.h"
 #include "host/policy/options.h"
 #include "ipc/wire/staging.h"
 
@@ -145,6 +146,18 @@ static bool read_upload(void *to, const char *value, struct ml_error_message *wh
     struct ml_upload_options *upload = &((struct ml_options *)to)->upload;
     upload->url = value;
     return ml_upload_target_parse(value, &upload->target, why) == ML_OK;
+}
+
+static bool read_upload_host(void *to, const char *value, struct ml_error_message *why) {
+    (void)why;
+    ((struct ml_options *)to)->upload.host = value;
+    return ml_upload_is_word(value);
+}
+
+static bool read_upload_version(void *to, const char *value, struct ml_error_message *why) {
+    (void)why;
+    ((struct ml_options *)to)->upload.version = value;
+    return ml_upload_is_word(value);
 }
 
 /* Accept a file that does not exist yet: libcurl opens it by name at each upload. */
@@ -376,6 +389,16 @@ static const struct ml_option options[] = {
      ML_WORD_TO(struct ml_options, upload.names),
      .words = ml_upload_names,
      .help = "which names of threads and processes may leave: plain words (default), none, all"},
+    {.name = "--upload-host",
+     ML_READ_BY(read_upload_host),
+     .value = "NAME",
+     .wants = ML_UPLOAD_WORD_WANTS,
+     .help = "this machine's name in a report (default: its own); none: no name"},
+    {.name = "--upload-version",
+     ML_READ_BY(read_upload_version),
+     .value = "TEXT",
+     .wants = ML_UPLOAD_WORD_WANTS,
+     .help = "the program's version in a report, as you count"},
     {.name = "--memlog-keep-small-allocations",
      ML_FLAG_TO(struct ml_options, keep_small_allocations),
      .help = "uploads unpruned too; dumps are always complete"},

@@ -12,12 +12,13 @@
 #include "host/process/loop.h"
 #include "host/process/orphan.h"
 #include "base/upload_size.h"
+#include "base/upload_word.h"
 #include "host/upload/internal.h"
 
 enum {
     /* What 413 asks for. */
     HARDER = 4,
-    WORDS_MAX = 13,
+    WORDS_MAX = 16,
 };
 
 struct pack {
@@ -145,6 +146,11 @@ static void on_packed(struct ev_loop *loop, ev_io *watcher, int events) {
     ml_uploader_go_on(uploader);
 }
 
+/* One look in so many makes a dump by chance; 0: none does. */
+static uint32_t control_one_in(const struct ml_uploader *uploader) {
+    return uploader->setup.options->triggers.service.control_one_in;
+}
+
 static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
     char cut[PATH_MAX];
     char form[64];
@@ -152,6 +158,9 @@ static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
     char guid[64];
     char names[64];
     char prune[64];
+    char host[ML_UPLOAD_WORD_MAX + sizeof("--upload-host=")];
+    char version[ML_UPLOAD_WORD_MAX + sizeof("--upload-version=")];
+    char weight[64];
     char body[PATH_MAX + 16] = "--output=";
     ml_spool_cut(&uploader->spool, job->item.id, cut);
     ml_spool_body(&uploader->spool, job->item.id, body + strlen(body));
@@ -171,6 +180,19 @@ static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
     size_t count = 8;
     if (uploader->setup.options->keep_small_allocations) {
         argv[count++] = keep_small;
+    }
+    if (uploader->options->host != NULL) {
+        (void)snprintf(host, sizeof(host), "--upload-host=%s", uploader->options->host);
+        argv[count++] = host;
+    }
+    if (uploader->options->version != NULL) {
+        (void)snprintf(version, sizeof(version), "--upload-version=%s", uploader->options->version);
+        argv[count++] = version;
+    }
+    if (control_one_in(uploader) > 0) {
+        (void
+        )snprintf(weight, sizeof(weight), "--upload-weight=%" PRIu32, control_one_in(uploader));
+        argv[count++] = weight;
     }
     if (uploader->options->prune > 0) {
         (void)snprintf(prune, sizeof(prune), "--upload-prune=%" PRIu32, uploader->options->prune);

@@ -6,11 +6,13 @@
 
 #include "base/size.h"
 #include "base/upload_size.h"
+#include "base/upload_word.h"
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/upload/body.h"
 #include "tools/analyzer/upload/redact.h"
+#include "tools/analyzer/upload/relocate.h"
 
-enum { GUID_BYTES = 32 };
+enum { GUID_BYTES = 32, HOST_BYTES = ML_UPLOAD_WORD_MAX + 1 };
 
 struct request {
     struct ml_upload upload;
@@ -26,6 +28,18 @@ static bool read_guid(void *to, const char *value, struct ml_error_message *why)
     (void)why;
     ((struct request *)to)->guid = value;
     return strlen(value) == GUID_BYTES && strspn(value, "0123456789abcdef") == GUID_BYTES;
+}
+
+static bool read_host(void *to, const char *value, struct ml_error_message *why) {
+    (void)why;
+    ((struct request *)to)->upload.host = strcmp(value, "none") == 0 ? "" : value;
+    return ml_upload_is_word(value);
+}
+
+static bool read_version(void *to, const char *value, struct ml_error_message *why) {
+    (void)why;
+    ((struct request *)to)->upload.version = value;
+    return ml_upload_is_word(value);
 }
 
 static const struct ml_option options[] = {
@@ -55,6 +69,22 @@ static const struct ml_option options[] = {
      .help = "names of threads, processes, scopes, heaps and types: plain words only (default), "
              "none, all "
              "of them"},
+    {.name = "--upload-host",
+     .kind = ML_OPTION_OWN,
+     .read = read_host,
+     .value = "NAME",
+     .wants = ML_UPLOAD_WORD_WANTS,
+     .help = "the machine's name in it (default: its own); none: no name"},
+    {.name = "--upload-version",
+     .kind = ML_OPTION_OWN,
+     .read = read_version,
+     .value = "TEXT",
+     .wants = ML_UPLOAD_WORD_WANTS,
+     .help = "the program's version, as its user counts"},
+    {.name = "--upload-weight",
+     ML_COUNT_TO(struct request, upload.weight),
+     .value = "COUNT",
+     .help = "of a dump by chance: it stands for so many looks at the processes"},
     {.name = "--memlog-keep-small-allocations",
      ML_FLAG_TO(struct request, upload.keeps_small),
      .help = "prune only what does not fit"},
@@ -76,6 +106,14 @@ static bool make_guid(char out_guid[GUID_BYTES + 1]) {
         snprintf(out_guid + 2 * i, 3, "%02x", bytes[i]);
     }
     return true;
+}
+
+/* Empty where it is no plain word. */
+static void own_name(char out_name[HOST_BYTES]) {
+    if (gethostname(out_name, HOST_BYTES) != 0 || !memchr(out_name, 0, HOST_BYTES) ||
+        !ml_upload_is_word(out_name)) {
+        out_name[0] = '\0';
+    }
 }
 
 static double percent(uint64_t part, uint64_t of) {
@@ -154,6 +192,7 @@ send_out(const struct ml_command *command, struct request *request, struct ml_lo
     enum ml_status status = ml_redact(&loaded->profile, &loaded->stacks, request->names, &redacted);
 
     if (status == ML_OK) {
+        ml_relocate(&loaded->profile, &loaded->stacks);
         status = ml_output_open(&output, request->output);
     }
     if (status == ML_OK) {
@@ -178,10 +217,11 @@ send_out(const struct ml_command *command, struct request *request, struct ml_lo
 }
 
 static int run(const struct ml_command *command, char *const *words) {
-    struct request request = {.upload = {.max_bytes = ML_UPLOAD_MOST_BYTES}};
+    struct request request = {.upload = {.max_bytes = ML_UPLOAD_MOST_BYTES, .version = ""}};
     struct ml_upload *upload = &request.upload;
     struct ml_loaded loaded;
     char guid[GUID_BYTES + 1];
+    char host[HOST_BYTES];
     char boundary[GUID_BYTES + sizeof "memlog-"];
     int exit_code = ML_EXIT_OK;
 
@@ -200,6 +240,10 @@ static int run(const struct ml_command *command, char *const *words) {
         );
     }
     upload->guid = request.guid ? request.guid : guid;
+    if (!upload->host) {
+        own_name(host);
+        upload->host = host;
+    }
     /* The sender knows it: made of the guid. */
     snprintf(boundary, sizeof boundary, "memlog-%s", upload->guid);
     upload->boundary = boundary;

@@ -83,8 +83,18 @@ static void put_frames(struct writer *writer, uint32_t node) {
     writer->node_ids[node] = parent;
 }
 
-bool ml_chrome_heap_shows(const struct ml_stack *stack, enum ml_metric metric) {
+static bool has_metric(const struct ml_stack *stack, enum ml_metric metric) {
     return ml_metric_bytes(&stack->own, metric) > 0 || ml_metric_blocks(&stack->own, metric) > 0;
+}
+
+bool ml_chrome_heap_shows(
+    const struct ml_stack *stack, enum ml_metric metric, bool tells_all_figures
+) {
+    return has_metric(stack, metric) || (tells_all_figures && stack->own.total_blocks > 0);
+}
+
+static bool shows(const struct ml_chrome_heap *heap, const struct ml_stack *stack) {
+    return ml_chrome_heap_shows(stack, heap->metric, heap->tells_all_figures);
 }
 
 /* The nodes that the process's stacks need, parents first. Returns the id of "no stack"; 0: no
@@ -95,7 +105,7 @@ static uint64_t put_nodes(struct writer *writer) {
 
     for (size_t i = 0; i < heap->list->count; i++) {
         uint32_t node = heap->list->stacks[i].node;
-        if (!ml_chrome_heap_shows(&heap->list->stacks[i], heap->metric)) {
+        if (!shows(heap, &heap->list->stacks[i])) {
             continue;
         }
         if (node == ML_STACKS_NONE && no_stack == 0) {
@@ -136,8 +146,7 @@ static void put_types(struct writer *writer) {
     put_type(writer, TYPE_UNKNOWN, unknown);
     for (size_t i = 0; is_put && i < heap->list->count; i++) {
         const struct ml_stack *stack = &heap->list->stacks[i];
-        if (stack->type != TYPE_UNKNOWN && !is_put[stack->type] &&
-            ml_chrome_heap_shows(stack, heap->metric)) {
+        if (stack->type != TYPE_UNKNOWN && !is_put[stack->type] && shows(heap, stack)) {
             is_put[stack->type] = true;
             put_type(writer, stack->type, ml_profile_type_name(heap->process, stack->type));
         }
@@ -176,11 +185,32 @@ static uint64_t put_maps(struct writer *writer) {
     return no_stack;
 }
 
-enum column { COLUMN_COUNTS, COLUMN_SIZES, COLUMN_TYPES, COLUMN_NODES, COLUMNS };
+enum column {
+    COLUMN_COUNTS,
+    COLUMN_SIZES,
+    COLUMN_TYPES,
+    COLUMN_NODES,
+    COLUMNS_OF_CHROME,
+    /* Ours. */
+    COLUMN_PEAK_COUNTS = COLUMNS_OF_CHROME,
+    COLUMN_PEAK_SIZES,
+    COLUMN_TOTAL_COUNTS,
+    COLUMN_TOTAL_SIZES,
+    COLUMNS
+};
 
-static void
-put_column(struct writer *writer, enum column column, uint32_t of_heap, uint64_t no_stack) {
-    static const char *const names[COLUMNS] = {"counts", "sizes", "types", "nodes"};
+static void put_column(
+    struct writer *writer, enum column column, bool is_ours, uint32_t of_heap, uint64_t no_stack
+) {
+    static const char *const names[COLUMNS] = {
+        "counts",
+        "sizes",
+        "types",
+        "nodes",
+        "peak_counts",
+        "peak_sizes",
+        "total_counts",
+        "total_sizes"};
     const struct ml_chrome_heap *heap = writer->heap;
     struct ml_json *json = writer->json;
 
@@ -193,8 +223,13 @@ put_column(struct writer *writer, enum column column, uint32_t of_heap, uint64_t
             [COLUMN_TYPES] = stack->type,
             [COLUMN_NODES] =
                 stack->node == ML_STACKS_NONE ? no_stack : writer->node_ids[stack->node],
+            [COLUMN_PEAK_COUNTS] = stack->tree_peak_blocks,
+            [COLUMN_PEAK_SIZES] = stack->tree_peak_bytes,
+            [COLUMN_TOTAL_COUNTS] = stack->own.total_blocks,
+            [COLUMN_TOTAL_SIZES] = stack->own.total_bytes,
         };
-        if (stack->heap == of_heap && ml_chrome_heap_shows(stack, heap->metric)) {
+        if (stack->heap == of_heap &&
+            (is_ours ? shows(heap, stack) : has_metric(stack, heap->metric))) {
             ml_json_number(json, values[column]);
         }
     }
@@ -227,14 +262,46 @@ bool ml_chrome_heap_tells(
 }
 
 /* One heap's own columns. */
-static void put_allocator(struct writer *writer, uint32_t heap, uint64_t no_stack) {
+static void put_allocator(struct writer *writer, bool is_ours, uint32_t heap, uint64_t no_stack) {
+    const enum column first = is_ours ? COLUMN_TYPES : 0;
+    const enum column end = is_ours ? COLUMNS : COLUMNS_OF_CHROME;
     char name[ML_CHROME_HEAP_NAME_BYTES];
 
     ml_json_open_member(writer->json, ml_chrome_heap_name(writer->heap->process, heap, name), '{');
-    for (enum column column = 0; column < COLUMNS; column++) {
-        put_column(writer, column, heap, no_stack);
+    for (enum column column = first; column < end; column++) {
+        put_column(writer, column, is_ours, heap, no_stack);
     }
     ml_json_close(writer->json, '}');
+}
+
+static void put_allocators(struct writer *writer, bool is_ours, uint64_t no_stack) {
+    const struct ml_chrome_heap *heap = writer->heap;
+
+    if (!heap->stacks->profile->heap.bytes || !heap->has_heaps) {
+        put_allocator(writer, is_ours, 0, no_stack);
+    }
+    for (size_t i = 0; heap->has_heaps && i < heap->process->heaps_count; i++) {
+        if (ml_chrome_heap_tells(heap->stacks->profile, heap->process, i)) {
+            put_allocator(writer, is_ours, heap->process->heaps[i].id, no_stack);
+        }
+    }
+}
+
+static void put_all_figures(struct writer *writer, uint64_t no_stack) {
+    enum { VERSION = 1 };
+    const struct ml_profile_process *process = writer->heap->process;
+    struct ml_json *json = writer->json;
+
+    ml_json_open_member(json, "memlog", '{');
+    ml_json_number_member(json, "version", VERSION);
+    ml_json_string_member(json, "role", ml_profile_role_name(process->role));
+    ml_json_number_member(json, "sampling_bytes", process->sampling_bytes);
+    ml_json_number_member(json, "processes", ml_profile_stands_for(process));
+    ml_json_number_member(json, "private_bytes", process->footprint_bytes);
+    ml_json_open_member(json, "heaps", '{');
+    put_allocators(writer, true, no_stack);
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
 }
 
 static void put_heaps(struct writer *writer) {
@@ -245,16 +312,12 @@ static void put_heaps(struct writer *writer) {
     ml_json_number_member(json, "version", 1);
     no_stack = put_maps(writer);
     ml_json_open_member(json, "allocators", '{');
-    if (!writer->heap->stacks->profile->heap.bytes || !writer->heap->has_heaps) {
-        put_allocator(writer, 0, no_stack);
-    }
-    for (size_t i = 0; writer->heap->has_heaps && i < writer->heap->process->heaps_count; i++) {
-        if (ml_chrome_heap_tells(writer->heap->stacks->profile, writer->heap->process, i)) {
-            put_allocator(writer, writer->heap->process->heaps[i].id, no_stack);
-        }
-    }
+    put_allocators(writer, false, no_stack);
     ml_json_close(json, '}');
     ml_json_close(json, '}');
+    if (writer->heap->tells_all_figures) {
+        put_all_figures(writer, no_stack);
+    }
 }
 
 enum ml_status ml_chrome_heap_write(

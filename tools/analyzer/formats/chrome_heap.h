@@ -34,10 +34,15 @@ struct ml_chrome_heap {
     enum ml_metric metric;
     /* For each of the stacks' files: added to an offset it gives the process's own address. */
     const uint64_t *file_biases;
+    /* Nodes are also there for stacks that hold nothing of the metric, but peak or total, and
+     * ml_chrome_heap_write writes these figures as a member of ours, "memlog", behind the heaps. */
+    bool tells_all_figures;
 };
 
-/* Whether the stack's metric is not 0: only such stacks are in the heap. */
-bool ml_chrome_heap_shows(const struct ml_stack *stack, enum ml_metric metric);
+/* Whether the stack is in the heap: its metric is not 0, or another figure that is told. */
+bool ml_chrome_heap_shows(
+    const struct ml_stack *stack, enum ml_metric metric, bool tells_all_figures
+);
 
 /* What the viewer calls the process's heap. A "/" would divide the name. */
 enum { ML_CHROME_HEAP_NAME_BYTES = 256 };
@@ -52,8 +57,12 @@ bool ml_chrome_heap_tells(
     const struct ml_profile *profile, const struct ml_profile_process *process, size_t number
 );
 
-/* Write the member with its name.
+/* Write the member with its name, and with tells_all_figures one more:
  *
+ * Shape:  "memlog": {"version": 1, "role": NAME, "sampling_bytes": N, "processes": N,
+ *         "private_bytes": N, "heaps": {NAME: {"nodes": [], "types": [], "peak_counts": [],
+ *         "peak_sizes": [], "total_counts": [], "total_sizes": []}}}. A row has the node and type
+ *         of its stack, as in heaps_v2; peaks are shares of the peak of all processes together.
  * Errors: ML_ENV_MEMORY: what was written is no whole member. */
 ML_NODISCARD enum ml_status ml_chrome_heap_write(
     struct ml_json *json, const struct ml_chrome_heap *heap, struct ml_chrome_numbers *numbers

@@ -7,6 +7,7 @@
 #include "base/json_writer.h"
 #include "tools/analyzer/formats/chrome_heap.h"
 #include "tools/analyzer/formats/chrome_memory.h"
+#include "tools/analyzer/formats/chrome_metadata.h"
 #include "tools/analyzer/formats/gzip_stream.h"
 #include "tools/analyzer/formats/units.h"
 
@@ -23,6 +24,7 @@ struct writer {
     enum ml_metric metric;
     bool lists_regions;
     bool tells_heaps;
+    bool is_upload;
     uint64_t pid;
     struct ml_chrome_numbers *numbers;
     uint64_t *file_biases;
@@ -204,6 +206,7 @@ static enum ml_status put_dump(struct writer *writer) {
         .process = process,
         .metric = writer->metric,
         .file_biases = writer->file_biases,
+        .tells_all_figures = writer->is_upload,
     };
     struct ml_json *json = &writer->json;
     enum ml_status status = ML_OK;
@@ -251,7 +254,7 @@ static void needed_find(struct writer *writer) {
     const struct ml_stack_list *list = list_of(writer);
 
     for (size_t i = 0; i < list->count; i++) {
-        uint32_t node = ml_chrome_heap_shows(&list->stacks[i], writer->metric)
+        uint32_t node = ml_chrome_heap_shows(&list->stacks[i], writer->metric, writer->is_upload)
                             ? list->stacks[i].node
                             : ML_STACKS_NONE;
         for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
@@ -341,6 +344,7 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
     };
     char name[sizeof "18446744073709551615 other processes"];
     const struct ml_chrome_dump alone = {
+        .report = dump->report,
         .stacks = &stacks,
         .needed_modules_only = true,
     };
@@ -351,6 +355,12 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
         if (is_other(dump->stacks, &dump->stacks->processes[i])) {
             process.footprint_bytes += one->footprint_bytes;
             process.resident_bytes += one->resident_bytes;
+            process.folded_processes += (uint32_t)ml_profile_stands_for(one);
+            sum.tree_peak_bytes += one->held_at_tree_peak_bytes;
+            sum.tree_peak_blocks += one->held_at_tree_peak_blocks;
+            if (one->sampling_bytes > process.sampling_bytes) {
+                process.sampling_bytes = one->sampling_bytes;
+            }
             ml_profile_totals_add(&process.totals, &one->totals);
         }
     }
@@ -421,6 +431,7 @@ static enum ml_status events_write(
             .metric = metric,
             .lists_regions = dump->lists_regions,
             .tells_heaps = dump->tells_heaps,
+            .is_upload = dump->report != NULL,
             .numbers = numbers ? numbers : &own,
         };
         if (is_last) {
@@ -436,23 +447,6 @@ static enum ml_status events_write(
     return status;
 }
 
-/* Without it catapult's symbolize_trace reads no trace. It looks for Chrome's version, for "linux"
- * in the system's name and for the processor's. */
-static void put_trace_metadata(struct ml_json *json) {
-    ml_json_open_member(json, "metadata", '{');
-    ml_json_string_member(json, "product-version", "memlog");
-    ml_json_string_member(json, "os-name", "Linux");
-#if defined(__x86_64__)
-    ml_json_string_member(json, "os-arch", "x86_64");
-#elif defined(__aarch64__)
-    ml_json_string_member(json, "os-arch", "aarch64");
-#else
-#    error "name the processor as uname -m does"
-#endif
-    ml_json_string_member(json, "user-agent", "memlog");
-    ml_json_close(json, '}');
-}
-
 static enum ml_status
 trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric metric, FILE *out) {
     struct ml_json json = ml_json_over(out);
@@ -465,7 +459,9 @@ trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric met
         status = events_write(&json, &dumps[i], metric, count > 1 ? &numbers : NULL);
     }
     ml_json_close(&json, ']');
-    put_trace_metadata(&json);
+    ml_chrome_metadata(
+        &json, count > 0 ? dumps[0].stacks->profile : NULL, count > 0 ? dumps[0].report : NULL
+    );
     ml_json_close(&json, '}');
     putc('\n', out);
     return status;

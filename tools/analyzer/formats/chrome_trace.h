@@ -21,11 +21,23 @@
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"
 
+/* What an upload tells beside Chromium's members, in members of our own that are all called
+ * "memlog": tools/analyzer/formats/chrome_heap.h has the processes', metadata the report's.
+ * Strings are borrowed. */
+struct ml_chrome_report {
+    const char *guid;
+    const char *host;     /* that sends it, by its own word; "": not told */
+    const char *version;  /* of the program, by its user's word; "": not told */
+    const char *build_id; /* of the program, in hex; "": none */
+    uint64_t weight;      /* of a control dump: one look in so many makes one; 0: not known */
+};
+
 /* One dump. */
 struct ml_chrome_dump {
-    bool lists_unrecorded; /* name processes without a profile; not for uploads */
-    bool lists_regions;    /* all mappings and components; not for uploads */
-    bool tells_heaps;      /* those that programs report, and types; or the lists are by them */
+    const struct ml_chrome_report *report; /* NULL: it is no upload */
+    bool lists_unrecorded;                 /* name processes without a profile; not for uploads */
+    bool lists_regions;                    /* all mappings and components; not for uploads */
+    bool tells_heaps; /* those that programs report, and types; or the lists are by them */
     const struct ml_stacks *stacks;
     /* List only modules that have a frame without a name: for pruned stacks, where the list of all
      * modules would be the larger part. */

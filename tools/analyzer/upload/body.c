@@ -14,13 +14,47 @@
 const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1] = {
     "report", "trace", "pprof", "pyroscope", "pyroscope-ingest", "otlp"};
 
+/* ---- Chrome's trace */
+
+/* The build id of the first process's own program, in hex: which build this was. */
+static void build_of(const struct ml_profile *profile, char out_hex[ML_PROFILE_HEX_BYTES]) {
+    const struct ml_profile_process *process = profile->processes;
+
+    out_hex[0] = '\0';
+    for (size_t i = 0; profile->processes_count > 0 && i < process->modules_count; i++) {
+        const struct ml_profile_module *module = &process->modules[i];
+        if (module->path.count_bytes > 0 &&
+            strcmp(module->path.bytes, process->exe_path.bytes) != 0) {
+            continue;
+        }
+        (void)ml_profile_hex(module->build_id, out_hex);
+        return;
+    }
+}
+
+/* Whether a dump of a control population is what it is. */
+static bool is_control(const struct ml_profile *profile) {
+    return strcmp(ml_profile_trigger_name(profile->trigger.kind), "control") == 0;
+}
+
 static enum ml_status write_trace(const struct ml_upload *upload, FILE *out) {
+    const struct ml_profile *profile = upload->stacks->profile;
+    char build[ML_PROFILE_HEX_BYTES];
+    const struct ml_chrome_report report = {
+        .guid = upload->guid,
+        .host = upload->host,
+        .version = upload->version,
+        .build_id = build,
+        .weight = is_control(profile) ? upload->weight : 0,
+    };
     const struct ml_chrome_dump dump = {
+        .report = &report,
         .stacks = upload->stacks,
         .needed_modules_only = !upload->keeps_small,
         .others_as_one = upload->others_as_one,
     };
 
+    build_of(profile, build);
     return ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, out);
 }
 
@@ -40,6 +74,13 @@ put_part(const struct ml_upload *upload, FILE *out, const char *name, const char
 }
 
 static void
+put_if_told(const struct ml_upload *upload, FILE *out, const char *name, const char *text) {
+    if (text[0]) {
+        put_part(upload, out, name, text);
+    }
+}
+
+static void
 put_number(const struct ml_upload *upload, FILE *out, const char *name, uint64_t number) {
     char text[24];
 
@@ -49,22 +90,6 @@ put_number(const struct ml_upload *upload, FILE *out, const char *name, uint64_t
 
 static void put_end(const struct ml_upload *upload, FILE *out) {
     fprintf(out, "--%s--\r\n", upload->boundary);
-}
-
-/* The build id of the first process's own program, in hex: which build this was. */
-static void build_of(const struct ml_profile *profile, char out_hex[ML_PROFILE_HEX_BYTES]) {
-    const struct ml_profile_process *process = profile->processes;
-
-    out_hex[0] = '\0';
-    for (size_t i = 0; profile->processes_count > 0 && i < process->modules_count; i++) {
-        const struct ml_profile_module *module = &process->modules[i];
-        if (module->path.count_bytes > 0 &&
-            strcmp(module->path.bytes, process->exe_path.bytes) != 0) {
-            continue;
-        }
-        (void)ml_profile_hex(module->build_id, out_hex);
-        return;
-    }
 }
 
 static const char *or_unknown(const char *text) {
@@ -79,7 +104,7 @@ static void put_config(const struct ml_upload *upload, FILE *out) {
 
     if (!kind[0]) {
         name = "MEMLOG_MANUAL_TRIGGER";
-    } else if (strcmp(kind, "control") == 0) {
+    } else if (is_control(profile)) {
         name = "MEMLOG_CONTROL_TRIGGER";
     }
     part_head(upload, out, "config");
@@ -107,6 +132,8 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     put_part(upload, out, "should_process", "false");
     put_config(upload, out);
     put_part(upload, out, "build_id", build);
+    put_if_told(upload, out, "host", upload->host);
+    put_if_told(upload, out, "program_version", upload->version);
     put_part(upload, out, "time", ml_units_time(profile->now.realtime_ns).text);
     put_part(upload, out, "reason", ml_profile_reason_name(profile->reason));
     put_part(upload, out, "trigger", ml_profile_trigger_name(profile->trigger.kind));
