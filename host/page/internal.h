@@ -10,7 +10,7 @@
 
 #include "host/engine/engine.h"
 #include "host/page/analyzer.h"
-#include "host/page/http.h"
+#include "host/http/http.h"
 #include "host/page/page.h"
 #include "host/policy/page_guard.h"
 #include "host/process/clock.h"

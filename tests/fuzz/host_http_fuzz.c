@@ -11,7 +11,7 @@
 
 #include <ev.h>
 
-#include "host/page/http.h"
+#include "host/http/http.h"
 #include "host/policy/page_guard.h"
 #include "tests/fuzz/fuzz.h"
 

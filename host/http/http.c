@@ -1,4 +1,4 @@
-#include "host/page/http.h"
+#include "host/http/http.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/page/http_internal.h"
+#include "host/http/internal.h"
 #include "host/process/loop.h"
 
 /* ---- the daemon on the loop */
@@ -425,7 +425,7 @@ enum ml_status ml_http_open(
     const union MHD_DaemonInfo *info =
         http->daemon != NULL ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (info == NULL) {
-        ml_error_set(error, "the page's server did not start: %s", strerror(errno));
+        ml_error_set(error, "the HTTP server did not start: %s", strerror(errno));
         if (http->daemon != NULL) {
             MHD_stop_daemon(http->daemon);
         } else {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/page/http_internal.h"
+#include "host/http/internal.h"
 
 enum { STREAM_PIECE_BYTES = 64 * 1024 };
 

@@ -3,8 +3,8 @@
  *
  * One rule: no client can hold anything for long. Connections, headers, bodies and the time for a
  * request are bounded, and idle connections are closed first. */
-#ifndef MEMLOG_HOST_PAGE_HTTP_H
-#define MEMLOG_HOST_PAGE_HTTP_H
+#ifndef MEMLOG_HOST_HTTP_HTTP_H
+#define MEMLOG_HOST_HTTP_HTTP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /* Private to the HTTP server: its connections, requests and streams. Room: host. */
-#ifndef MEMLOG_HOST_PAGE_HTTP_INTERNAL_H
-#define MEMLOG_HOST_PAGE_HTTP_INTERNAL_H
+#ifndef MEMLOG_HOST_HTTP_INTERNAL_H
+#define MEMLOG_HOST_HTTP_INTERNAL_H
 
 #include <sys/queue.h>
 
 #include <ev.h>
 #include <microhttpd.h>
 
-#include "host/page/http.h"
+#include "host/http/http.h"
 
 /* One that somebody has opened; oldest first. */
 struct ml_http_connection {
@@ -58,7 +58,7 @@ struct ml_http {
     unsigned streams_count;
 };
 
-/* http_stream.c: what libmicrohttpd asks for more of a stream, and when it lets go of it. */
+/* stream.c: what libmicrohttpd asks for more of a stream, and when it lets go of it. */
 ssize_t ml_http_stream_read(void *context, uint64_t at, char *out_bytes, size_t bytes_max);
 void ml_http_stream_free(struct ml_http_stream *stream);
 
