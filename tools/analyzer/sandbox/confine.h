@@ -12,4 +12,8 @@
  * is no error: without a sandbox the analyzer may do what every other program of its user may. */
 void ml_confine(const char *output_path, const char *second_path);
 
+/* The same without any file: what is open stays, and nothing is opened any more. For bytes of
+ * others that are read for somebody else, whose files must not get into the answer. */
+void ml_confine_closed(void);
+
 #endif

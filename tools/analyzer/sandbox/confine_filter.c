@@ -67,21 +67,37 @@ static void confine_files(const char *output_path, const char *second_path) {
     close(ruleset_fd);
 }
 
+/* Which lines count beside those of always.policy. */
+enum files { FILES_READ, FILES_WRITE, FILES_NONE };
+
 struct choice {
-    bool writes;
+    enum files files;
     uint32_t deadly_line;
 };
+
+static bool counts(enum files files, uint32_t file) {
+    return file == ML_CONFINE_ALWAYS || (files == FILES_READ && file == ML_CONFINE_READING) ||
+           (files == FILES_WRITE && file == ML_CONFINE_TO_WRITE);
+}
 
 /* Lines of files that do not count are refused as what stands in none. */
 static uint32_t action(const void *context, const struct ml_seccomp_line *line) {
     const struct choice *choice = context;
-    const uint32_t file = line->line / ML_SECCOMP_FILE_LINES;
-    const uint32_t other = choice->writes ? ML_CONFINE_READING : ML_CONFINE_TO_WRITE;
 
-    if (file == other) {
+    if (!counts(choice->files, line->line / ML_SECCOMP_FILE_LINES)) {
         return SCMP_ACT_ERRNO(EPERM);
     }
     return line->line == choice->deadly_line ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ALLOW;
+}
+
+static void confine_calls(enum files files, uint32_t deadly_line) {
+    const struct choice chosen = {.files = files, .deadly_line = deadly_line};
+    const struct ml_seccomp_choice choice = {
+        .refused = SCMP_ACT_ERRNO(EPERM), .action = action, .context = &chosen};
+
+    if (CONFINE_CALLS) {
+        (void)ml_seccomp_load(&ml_analyzer_policy, &choice);
+    }
 }
 
 void ml_confine_but(const char *output_path, const char *second_path, uint32_t deadly_line) {
@@ -89,11 +105,13 @@ void ml_confine_but(const char *output_path, const char *second_path, uint32_t d
         return;
     }
     confine_files(output_path, second_path);
-    if (CONFINE_CALLS) {
-        const struct choice chosen = {
-            .writes = output_path || second_path, .deadly_line = deadly_line};
-        const struct ml_seccomp_choice choice = {
-            .refused = SCMP_ACT_ERRNO(EPERM), .action = action, .context = &chosen};
-        (void)ml_seccomp_load(&ml_analyzer_policy, &choice);
+    confine_calls(output_path || second_path ? FILES_WRITE : FILES_READ, deadly_line);
+}
+
+void ml_confine_closed_but(uint32_t deadly_line) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return;
     }
+    confine_files(NULL, NULL);
+    confine_calls(FILES_NONE, deadly_line);
 }

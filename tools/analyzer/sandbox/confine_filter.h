@@ -11,5 +11,6 @@
 /* ml_confine(), but the calls that line `deadly_line` of the policy permits (struct
  * ml_seccomp_line; 0: none) end the process with SIGSYS. So a test sees who uses the line. */
 void ml_confine_but(const char *output_path, const char *second_path, uint32_t deadly_line);
+void ml_confine_closed_but(uint32_t deadly_line);
 
 #endif

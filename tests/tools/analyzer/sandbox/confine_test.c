@@ -44,7 +44,9 @@ static bool has_landlock(void) {
 
 /* In the sandbox, in a process of its own, as Check's asks for a timer. 0: `check` has found
  * nothing amiss; else its line; -1: killed. */
-static int confined(int (*check)(const void *context), const void *context, const char *output) {
+static int in_sandbox(
+    int (*check)(const void *context), const void *context, const char *output, bool is_closed
+) {
     const pid_t child = fork();
     int status = 0;
 
@@ -52,11 +54,19 @@ static int confined(int (*check)(const void *context), const void *context, cons
         /* Should a mount work, it is not everybody's. */
         (void)!unshare(CLONE_NEWNS);
         (void)!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-        ml_confine(output, NULL);
+        if (is_closed) {
+            ml_confine_closed();
+        } else {
+            ml_confine(output, NULL);
+        }
         _exit(check(context));
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int confined(int (*check)(const void *context), const void *context, const char *output) {
+    return in_sandbox(check, context, output, false);
 }
 
 #define EXPECT(promise_)                                                                           \
@@ -171,6 +181,21 @@ static int type_into_the_terminal(const void *context) {
     return 0;
 }
 
+/* Who reads for somebody else has no file to put into the answer. */
+START_TEST(the_closed_sandbox_opens_nothing) {
+    const char *name = attacks[_i].name;
+    int end = 0;
+
+    victim = getpid();
+    end = in_sandbox(attack, name, NULL, true);
+    if (strcmp(name, "nothing") == 0) {
+        ck_assert_int_eq(end, ATTACK_WORKED);
+    } else if (strcmp(name, "ask_path") != 0 && !is_kernels_choice(name)) {
+        ck_assert_msg(end == ATTACK_REFUSED || end == -1, "%s works", name);
+    }
+}
+END_TEST
+
 START_TEST(the_terminal_cannot_be_typed_into) {
     ck_assert_int_eq(confined(type_into_the_terminal, NULL, NULL), 0);
 }
@@ -218,6 +243,7 @@ int main(void) {
     tcase_add_test(tests, the_output_can_be_written_renamed_and_removed_and_nothing_else);
 #ifndef __SANITIZE_ADDRESS__
     tcase_add_loop_test(tests, every_attack_is_refused_but_reading, 0, (int)attacks_count);
+    tcase_add_loop_test(tests, the_closed_sandbox_opens_nothing, 0, (int)attacks_count);
     tcase_add_test(tests, the_terminal_cannot_be_typed_into);
     tcase_add_test(tests, no_library_is_loaded_later);
     tcase_add_test(tests, nothing_is_opened_for_writing_without_an_output);
