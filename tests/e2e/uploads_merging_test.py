@@ -69,7 +69,9 @@ def rows_of(trace):
     return rows
 
 
-class Merging(uploads.Case):
+class Reports(uploads.Case):
+    """Programs, their dumps, and what an upload of them is."""
+
     def dump(self, *command):
         self.runs = getattr(self, "runs", 0) + 1
         folder = self.folder / f"run{self.runs}"
@@ -98,6 +100,8 @@ class Merging(uploads.Case):
         subprocess.run(["gcc", "-g", "-O1", "-o", str(program), str(source)], check=True)
         return program
 
+
+class Merging(Reports):
     def test_frames_without_names_are_the_same_in_every_run(self):
         program = self.stripped()
         first, second = (self.trace(self.dump(program)) for _ in range(2))

@@ -22,6 +22,7 @@ static const struct ml_command *const commands[] = {
     &ml_command_list,
     &ml_command_entries,
     &ml_command_page_data,
+    &ml_command_report_rows,
     &ml_command_upload,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
