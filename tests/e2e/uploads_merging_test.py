@@ -50,18 +50,21 @@ def frames_of(dumps):
     return stacks
 
 
-def rows_of(trace):
-    """All stacks of a trace with their figures, added up."""
+def rows_of(trace, ended=False):
+    """All stacks of a trace with their figures, added up. Live is what running processes hold; with `ended` all that was not freed."""
     rows = collections.Counter()
     for event in trace["traceEvents"]:
         if event["ph"] != "v":
             continue
         dumps = event["args"]["dumps"]
         stacks = frames_of(dumps)
+        left = collections.Counter(live_blocks=dumps["memlog"]["left_blocks"], live_bytes=dumps["memlog"]["left_bytes"])
         for heap, columns in dumps["heaps_v2"]["allocators"].items():
-            for node, count, size in zip(columns["nodes"], columns["counts"], columns["sizes"]):
-                rows[heap, stacks[node], "live_blocks"] += count
-                rows[heap, stacks[node], "live_bytes"] += size
+            for kind, figure in (("counts", "live_blocks"), ("sizes", "live_bytes")):
+                for node, value in zip(columns["nodes"], columns[kind]):
+                    of_ended = min(left[figure], value)
+                    left[figure] -= of_ended
+                    rows[heap, stacks[node], figure] += value if ended else value - of_ended
         for heap, columns in dumps["memlog"]["heaps"].items():
             for kind in ("peak_counts", "peak_sizes", "total_counts", "total_sizes"):
                 for node, value in zip(columns["nodes"], columns[kind], strict=True):
@@ -131,7 +134,7 @@ class Merging(Reports):
         trace = self.trace(dump, "--memlog-keep-small-allocations")
         sums = collections.Counter()
         functions = collections.Counter()
-        for (_, stack, figure), value in rows_of(trace).items():
+        for (_, stack, figure), value in rows_of(trace, ended=True).items():
             sums[figure] += value
             for function in set(stack):
                 functions[function, figure] += value

@@ -16,6 +16,8 @@ struct reading {
     uint32_t *stacks;      /* our stack of the file's nodes, by id */
     size_t stacks_count;   /* likewise */
     uint32_t role, process;
+    /* Of its live blocks: those of processes that have ended, which nothing holds any more. */
+    uint64_t left_bytes, left_blocks;
     bool has_heap;
 };
 
@@ -156,6 +158,14 @@ static bool types_read(
 
 enum { COLUMNS_MAX = 4 };
 
+/* All of a process's rows are left, or it is a merged one that has one row alone. */
+static void leave_out(uint64_t *figure, uint64_t *left) {
+    const uint64_t part = *figure < *left ? *figure : *left;
+
+    *figure -= part;
+    *left -= part;
+}
+
 /* The rows of one heap in some columns; `offsets` are those of the figures. */
 static void heap_read(
     struct reading *reading,
@@ -187,6 +197,8 @@ static void heap_read(
             const uint64_t value = number_of(json_array_get(values[c], i));
             memcpy((uint8_t *)&row.figures + offsets[c], &value, sizeof value);
         }
+        leave_out(&row.figures.live_bytes, &reading->left_bytes);
+        leave_out(&row.figures.live_blocks, &reading->left_blocks);
         ml_fleet_row(reading->rows, &row);
     }
 }
@@ -249,6 +261,8 @@ static void process_read(struct reading *reading, const json_t *event) {
     reading->process = ml_fleet_string(
         reading->rows, text_of(reading->names, pid), MEMLOG_FLEET_ROW_PROCESS_LIMIT
     );
+    reading->left_bytes = member(own, "left_bytes");
+    reading->left_blocks = member(own, "left_blocks");
     reading->rows->head.private_bytes += member(own, "private_bytes");
     if (nodes_read(reading, json_object_get(maps, "nodes"), texts, texts_count) &&
         types_read(reading, json_object_get(maps, "types"), texts, texts_count)) {

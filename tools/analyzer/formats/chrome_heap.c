@@ -298,6 +298,8 @@ static void put_all_figures(struct writer *writer, uint64_t no_stack) {
     ml_json_number_member(json, "sampling_bytes", process->sampling_bytes);
     ml_json_number_member(json, "processes", ml_profile_stands_for(process));
     ml_json_number_member(json, "private_bytes", process->footprint_bytes);
+    ml_json_number_member(json, "left_bytes", writer->heap->left_bytes);
+    ml_json_number_member(json, "left_blocks", writer->heap->left_blocks);
     ml_json_open_member(json, "heaps", '{');
     put_allocators(writer, true, no_stack);
     ml_json_close(json, '}');

@@ -37,6 +37,8 @@ struct ml_chrome_heap {
     /* Nodes are also there for stacks that hold nothing of the metric, but peak or total, and
      * ml_chrome_heap_write writes these figures as a member of ours, "memlog", behind the heaps. */
     bool tells_all_figures;
+    /* Of its live blocks: those that a process has left behind that is no more in the tree. */
+    uint64_t left_bytes, left_blocks;
 };
 
 /* Whether the stack is in the heap: its metric is not 0, or another figure that is told. */
@@ -60,10 +62,10 @@ bool ml_chrome_heap_tells(
 /* Write the member with its name, and with tells_all_figures one more:
  *
  * Shape:  "memlog": {"version": 1, "role": NAME, "sampling_bytes": N, "processes": N,
- *         "private_bytes": N, "heaps": {NAME: {"nodes": [], "types": [], "peak_counts": [],
- *         "peak_sizes": [], "total_counts": [], "total_sizes": []}}}. A row has the node and type
- *         of its stack, as in heaps_v2; peaks are shares of the peak of all processes together.
- * Errors: ML_ENV_MEMORY: what was written is no whole member. */
+ *         "private_bytes": N, "left_bytes": N, "left_blocks": N, "heaps": {NAME: {"nodes": [],
+ * "types": [], "peak_counts": [], "peak_sizes": [], "total_counts": [], "total_sizes": []}}}. A row
+ * has the node and type of its stack, as in heaps_v2; peaks are shares of the peak of all processes
+ * together. Errors: ML_ENV_MEMORY: what was written is no whole member. */
 ML_NODISCARD enum ml_status ml_chrome_heap_write(
     struct ml_json *json, const struct ml_chrome_heap *heap, struct ml_chrome_numbers *numbers
 );

@@ -25,6 +25,7 @@ struct writer {
     bool lists_regions;
     bool tells_heaps;
     bool is_upload;
+    uint64_t left_bytes, left_blocks; /* of the process's live ones: it has left the tree */
     uint64_t pid;
     struct ml_chrome_numbers *numbers;
     uint64_t *file_biases;
@@ -207,6 +208,8 @@ static enum ml_status put_dump(struct writer *writer) {
         .metric = writer->metric,
         .file_biases = writer->file_biases,
         .tells_all_figures = writer->is_upload,
+        .left_bytes = writer->left_bytes,
+        .left_blocks = writer->left_blocks,
     };
     struct ml_json *json = &writer->json;
     enum ml_status status = ML_OK;
@@ -343,6 +346,7 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
         .processes_count = 1,
     };
     char name[sizeof "18446744073709551615 other processes"];
+    struct writer others = *writer;
     const struct ml_chrome_dump alone = {
         .report = dump->report,
         .stacks = &stacks,
@@ -356,6 +360,8 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
             process.footprint_bytes += one->footprint_bytes;
             process.resident_bytes += one->resident_bytes;
             process.folded_processes += (uint32_t)ml_profile_stands_for(one);
+            others.left_bytes += one->left_tree ? one->totals.live_bytes : 0;
+            others.left_blocks += one->left_tree ? one->totals.live_blocks : 0;
             sum.tree_peak_bytes += one->held_at_tree_peak_bytes;
             sum.tree_peak_blocks += one->held_at_tree_peak_blocks;
             if (one->sampling_bytes > process.sampling_bytes) {
@@ -369,7 +375,6 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
     process.name = (struct ml_profile_text){.bytes = name, .count_bytes = strlen(name)};
     process.pid = (uint32_t)PID_OTHERS;
     process.totals.peak_bytes = 0;
-    struct writer others = *writer;
     others.profile = &profile;
     others.stacks = &stacks;
     others.process = 0;
@@ -434,6 +439,10 @@ static enum ml_status events_write(
             .is_upload = dump->report != NULL,
             .numbers = numbers ? numbers : &own,
         };
+        if (!is_last && profile->processes[i].left_tree) {
+            writer.left_bytes = profile->processes[i].totals.live_bytes;
+            writer.left_blocks = profile->processes[i].totals.live_blocks;
+        }
         if (is_last) {
             status = others_write(&writer, dump, others_count);
         } else if (others_count == 0 || !is_other(dump->stacks, &dump->stacks->processes[i])) {
