@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/http/internal.h"
+#include "host/http/tls.h"
 #include "host/process/loop.h"
 
 /* ---- the daemon on the loop */
@@ -158,6 +159,9 @@ static void on_completed(
     if (request->stream != NULL) {
         ml_http_stream_free(request->stream);
     }
+    if (http->setup.on_end != NULL) {
+        http->setup.on_end(http->setup.context, request);
+    }
     if (request->response != NULL) {
         MHD_destroy_response(request->response);
     }
@@ -246,6 +250,25 @@ static bool is_plain(struct MHD_Connection *mhd, const char *path) {
            (head.transfer == NULL || strcasecmp(head.transfer, "chunked") == 0);
 }
 
+static enum MHD_Result take_body(struct ml_http_request *request, const void *bytes, size_t count) {
+    struct ml_http *http = request->http;
+    request->body_bytes += count;
+    if (http->setup.on_body == NULL) {
+        return request->body_bytes <= ML_HTTP_BODY_BYTES ? MHD_YES : MHD_NO;
+    }
+    if (request->connection != NULL &&
+        request->body_bytes - request->progress_bytes >= ML_HTTP_PROGRESS_BYTES) {
+        request->progress_bytes = request->body_bytes;
+        request->connection->since = ev_now(http->setup.loop);
+    }
+    /* An answer that is there already follows when the body has been read. */
+    return request->response != NULL ||
+                   http->setup.on_body(http->setup.context, request, bytes, count) ||
+                   request->response != NULL
+               ? MHD_YES
+               : MHD_NO;
+}
+
 /* Called by libmicrohttpd: first with the head alone, then with pieces of the body, then without
  * any; and once more when a waiting one was resumed. */
 static enum MHD_Result on_access(
@@ -259,7 +282,6 @@ static enum MHD_Result on_access(
     void **request_context
 ) {
     (void)version;
-    (void)body;
     struct ml_http *http = context;
     struct ml_http_request *request = *request_context;
     if (request == NULL) {
@@ -280,9 +302,9 @@ static enum MHD_Result on_access(
         return request->response != NULL ? send_response(request) : MHD_YES;
     }
     if (*body_count > 0) {
-        request->body_bytes += *body_count;
+        const size_t count = *body_count;
         *body_count = 0;
-        return request->body_bytes <= ML_HTTP_BODY_BYTES ? MHD_YES : MHD_NO;
+        return take_body(request, body, count);
     }
     if (request->response != NULL) {
         return send_response(request);
@@ -330,6 +352,10 @@ const char *ml_http_argument(const struct ml_http_request *request, const char *
     return MHD_lookup_connection_value(request->mhd, MHD_GET_ARGUMENT_KIND, name);
 }
 
+void **ml_http_own(struct ml_http_request *request) {
+    return &request->own;
+}
+
 static void add(struct MHD_Response *response, const char *name, const char *value) {
     if (value != NULL) {
         (void)MHD_add_response_header(response, name, value);
@@ -341,6 +367,7 @@ void ml_http_add_headers(struct MHD_Response *response, const struct ml_http_ans
     add(response, "Content-Disposition", answer->disposition);
     add(response, "Set-Cookie", answer->cookie);
     add(response, "Allow", answer->allow);
+    add(response, "Retry-After", answer->retry_after);
     add(response, "Cache-Control", answer->cache != NULL ? answer->cache : "no-store");
     add(response,
         "Content-Security-Policy",
@@ -394,8 +421,10 @@ enum ml_status ml_http_open(
     }
     http->setup = *setup;
     TAILQ_INIT(&http->connections);
+    const struct MHD_OptionItem none = {.option = MHD_OPTION_END};
+    const bool is_secret = setup->tls != NULL;
     http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (is_secret ? MHD_USE_TLS : 0U),
         0,
         NULL,
         NULL,
@@ -420,6 +449,8 @@ enum ml_status ml_http_open(
         NULL,
         MHD_OPTION_STRICT_FOR_CLIENT,
         1,
+        MHD_OPTION_ARRAY,
+        is_secret ? setup->tls->options : &none,
         MHD_OPTION_END
     );
     const union MHD_DaemonInfo *info =

@@ -16,16 +16,18 @@
 struct ev_loop;
 struct ml_http;
 struct ml_http_request;
+struct ml_http_tls;
 
 /* A browser opens six connections a tab; the rest is for scripts. Above the first number those that
  * wait for nothing are closed, oldest first. */
 enum { ML_HTTP_CONNECTIONS = 96, ML_HTTP_CONNECTIONS_MAX = 192 };
 
-/* Request line and headers. No request has a body of any size. */
+/* Request line and headers; and a body that nobody reads. */
 enum { ML_HTTP_HEAD_BYTES = 32 * 1024, ML_HTTP_BODY_BYTES = 4096 };
 
-/* The time for a request after its connection, and for an answer to make progress. */
-enum { ML_HTTP_DEADLINE_S = 15 };
+/* The time for a request after its connection, for so many further bytes of a body that is read,
+ * and for an answer to make progress. */
+enum { ML_HTTP_DEADLINE_S = 15, ML_HTTP_PROGRESS_BYTES = 64 << 10 };
 
 /* Streams that are open at once, and the bytes that may wait in one for a slow reader. */
 enum { ML_HTTP_STREAMS_MAX = 16, ML_HTTP_STREAM_BYTES = 4 << 20 };
@@ -35,9 +37,17 @@ struct ml_http_setup {
     int take_listen_fd; /* listening, non-blocking; closed with the server, or on failure */
     /* The head of a request was read. Answer to refuse it, do nothing to go on. */
     void (*on_head)(void *context, struct ml_http_request *request);
+    /* A piece of its body. False: no more of it is wanted; answer then, or the connection is cut.
+     * NULL: bodies are not read. */
+    bool (*on_body
+    )(void *context, struct ml_http_request *request, const void *bytes, size_t bytes_count);
     /* The whole request was read: answer once, now or later. */
     void (*on_request)(void *context, struct ml_http_request *request);
+    /* It has ended, answered or not: its `own` is to be freed. NULL is allowed. */
+    void (*on_end)(void *context, struct ml_http_request *request);
     void *context;
+    /* For TLS: host/http/tls.h. Borrowed for the server's life. NULL: plain HTTP. */
+    const struct ml_http_tls *tls;
 };
 
 /* Errors: ML_ENV_SYSTEM, ML_ENV_MEMORY, with an error message. Owner: ml_http_close. */
@@ -54,6 +64,9 @@ const char *ml_http_path(const struct ml_http_request *request);
 const char *ml_http_header(const struct ml_http_request *request, const char *name);
 const char *ml_http_argument(const struct ml_http_request *request, const char *name);
 
+/* What the owner of the server keeps of a request. NULL at first. */
+void **ml_http_own(struct ml_http_request *request);
+
 /* What is answered: bytes, or a whole file. */
 struct ml_http_answer {
     unsigned status;
@@ -66,6 +79,7 @@ struct ml_http_answer {
     const char *disposition; /* Content-Disposition; NULL: none */
     const char *cookie;      /* Set-Cookie; NULL: none */
     const char *allow;       /* Allow, with 405; NULL: none */
+    const char *retry_after; /* Retry-After; NULL: none */
     const char *cache;       /* Cache-Control; NULL: no-store */
 };
 void ml_http_answer(struct ml_http_request *request, const struct ml_http_answer *answer);

@@ -27,6 +27,8 @@ struct ml_http_request {
     struct MHD_Response *response; /* NULL: none yet */
     unsigned status;
     size_t body_bytes;
+    size_t progress_bytes; /* of it when the connection's time was last prolonged */
+    void *own;
     bool is_handed;  /* on_request was called */
     bool is_waiting; /* suspended until somebody answers */
     struct ml_http_stream *stream;

@@ -8,7 +8,7 @@
 
 #include "host/page/assets.h"
 #include "host/page/internal.h"
-#include "host/page/listen.h"
+#include "host/http/listen.h"
 
 /* ---- routes */
 

@@ -1,4 +1,4 @@
-#include "host/page/listen.h"
+#include "host/http/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,11 +16,11 @@ enum { BACKLOG = 128 };
 static enum ml_status
 fail(int fd, const struct ml_page_place *place, struct ml_error_message *error) {
     if (place->kind == ML_PAGE_UNIX) {
-        ml_error_set(error, "the page cannot listen at %s: %s", place->path, strerror(errno));
+        ml_error_set(error, "memlog cannot listen at %s: %s", place->path, strerror(errno));
     } else {
         ml_error_set(
             error,
-            "the page cannot listen at %s port %u: %s",
+            "memlog cannot listen at %s port %u: %s",
             place->address,
             (unsigned)place->port,
             strerror(errno)

@@ -1,6 +1,6 @@
-/* The socket that the page listens at. Room: host. Context: the host's one thread. */
-#ifndef MEMLOG_HOST_PAGE_LISTEN_H
-#define MEMLOG_HOST_PAGE_LISTEN_H
+/* The socket that an HTTP server listens at. Room: host. Context: the host's one thread. */
+#ifndef MEMLOG_HOST_HTTP_LISTEN_H
+#define MEMLOG_HOST_HTTP_LISTEN_H
 
 #include "host/policy/page_place.h"
 
