@@ -1,0 +1,116 @@
+/* The reports that were accepted, and their bodies: the collector's memory of what it promised.
+ * Room: host. Context: the loop's thread.
+ *
+ * One rule: a report is accepted when its body and its line are on the disk, and not before. Then
+ * its sender may forget it. Bodies are the truth: what the store has can be made of them again. */
+#ifndef MEMLOG_HOST_COLLECT_LEDGER_H
+#define MEMLOG_HOST_COLLECT_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error_message.h"
+#include "host/collect/tokens.h"
+#include "ipc/wire/ml_status.h"
+
+enum { ML_GUID_BYTES = 65, ML_HASH_BYTES = 32, ML_TEAM_KEY_BYTES = 32, ML_REASON_BYTES = 257 };
+
+enum ml_entry_state {
+    ML_ENTRY_ACCEPTED, /* the store has not heard of it, or may not have */
+    ML_ENTRY_STORED,
+    ML_ENTRY_REFUSED /* it is no report */
+};
+
+struct ml_entry {
+    int64_t id; /* rises with the order of arrival */
+    char team[ML_TEAM_BYTES];
+    char guid[ML_GUID_BYTES]; /* of the team's: letters, digits, '-' and '_' */
+    uint8_t hash[ML_HASH_BYTES];
+    uint64_t bytes;
+    uint64_t received_ms;     /* time of day */
+    char host[ML_GUID_BYTES]; /* by a certificate; "": by its own word */
+    enum ml_entry_state state;
+    char reason[ML_REASON_BYTES]; /* of a refused one */
+};
+
+struct ml_ledger;
+
+/* `folder` is made if it is missing, for its user alone. Errors: ML_ENV_SYSTEM; ML_ENV_REFUSED:
+ * another collector works in it; with an error message. */
+ML_NODISCARD enum ml_status
+ml_ledger_open(const char *folder, struct ml_ledger **out_ledger, struct ml_error_message *error);
+void ml_ledger_close(struct ml_ledger *take_ledger);
+
+/* ---- a body that comes */
+
+struct ml_body;
+
+/* NULL: no file, errno says why. Owner: ml_ledger_accept or ml_body_drop. */
+struct ml_body *ml_body_new(struct ml_ledger *ledger);
+
+/* False: it cannot be written, errno says why. */
+bool ml_body_add(struct ml_body *body, const void *bytes, size_t count);
+uint64_t ml_body_bytes(const struct ml_body *body);
+
+/* NULL is allowed. */
+void ml_body_drop(struct ml_body *take_body);
+
+/* What became of it. */
+enum ml_accepted { ML_ACCEPTED_NEW, ML_ACCEPTED_BEFORE, ML_ACCEPTED_CONFLICT, ML_ACCEPTED_NOT };
+
+/* The body is whole. `guid` "": it is known by its hash. New: body and line are on the disk.
+ * Before: the same body came under that guid already. Conflict: another one did. Not: the disk
+ * refuses, errno says why; nothing stays. */
+enum ml_accepted ml_ledger_accept(
+    struct ml_ledger *ledger,
+    struct ml_body *take_body,
+    const char *team,
+    const char *guid,
+    const char *host,
+    struct ml_entry *out_entry
+);
+
+/* ---- what is there */
+
+/* The first entry behind `after` that is accepted only. False: there is none. */
+bool ml_ledger_next(struct ml_ledger *ledger, int64_t after, struct ml_entry *out_entry);
+
+/* Its body; -1: it cannot be opened. Owner: the caller. */
+int ml_ledger_body(const struct ml_ledger *ledger, const struct ml_entry *entry);
+
+/* Errors: ML_ENV_SYSTEM. */
+ML_NODISCARD enum ml_status ml_ledger_settle(
+    struct ml_ledger *ledger, int64_t id, enum ml_entry_state state, const char *reason
+);
+
+/* What is settled in between is written to the disk together. */
+void ml_ledger_begin(struct ml_ledger *ledger);
+void ml_ledger_commit(struct ml_ledger *ledger);
+
+/* All that was stored counts as accepted only: an empty store is filled again. */
+ML_NODISCARD enum ml_status ml_ledger_forget_store(struct ml_ledger *ledger);
+
+/* The entry of that guid. False: there is none. */
+bool ml_ledger_find(
+    struct ml_ledger *ledger, const char *team, const char *guid, struct ml_entry *out_entry
+);
+
+/* Remove entry and body. */
+ML_NODISCARD enum ml_status
+ml_ledger_remove(struct ml_ledger *ledger, const struct ml_entry *entry);
+
+/* The oldest entry; false: there is none. */
+bool ml_ledger_oldest(struct ml_ledger *ledger, struct ml_entry *out_entry);
+
+/* How many there are of that state. */
+uint64_t ml_ledger_count(struct ml_ledger *ledger, enum ml_entry_state state);
+
+/* The team's key for ids of stacks; made when it is asked for first. Errors: ML_ENV_SYSTEM. */
+ML_NODISCARD enum ml_status
+ml_ledger_team_key(struct ml_ledger *ledger, const char *team, uint8_t out_key[ML_TEAM_KEY_BYTES]);
+
+/* Bytes that the disk of the bodies has free. */
+uint64_t ml_ledger_free_bytes(const struct ml_ledger *ledger);
+
+#endif
