@@ -1,0 +1,274 @@
+#include "host/collect/collector.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <ev.h>
+
+#include "host/collect/reading.h"
+#include "host/process/loop.h"
+
+enum {
+    READINGS_MAX = 4, /* two cores are busy with two; the others wait for their input */
+    BATCH = 32,       /* reports in one transaction */
+    RETRY_S = 5,
+    RETENTION_S = 60,   /* between two looks at what is too old */
+    RETENTION_STEP = 50 /* removed at one look, as the loop waits for it */
+};
+
+/* A report on its way. */
+struct work {
+    struct ml_collector *collector;
+    struct ml_entry entry;
+    struct ml_reading *reading;
+    const struct ml_collect_report *report; /* NULL: it is being read */
+    uint8_t team_key[ML_TEAM_KEY_BYTES];
+    TAILQ_ENTRY(work) links;
+};
+
+struct ml_collector {
+    struct ml_collector_setup setup;
+    int64_t last_id; /* of the ledger's entries that were taken up */
+    TAILQ_HEAD(, work) works;
+    unsigned reading_count, read_count;
+    ev_timer timer; /* goes on at the next turn of the loop, or tries again */
+    ev_timer retention_timer;
+    uint64_t store_failures;
+};
+
+static void trouble(struct ml_collector *collector, const char *what, const char *why) {
+    char text[512];
+    (void)snprintf(text, sizeof(text), "%s: %s", what, why);
+    collector->setup.on_trouble(collector->setup.context, text);
+}
+
+static void go_on_soon(struct ml_collector *collector, double seconds) {
+    ml_timer_start(collector->setup.loop, &collector->timer, seconds);
+}
+
+static void work_free(struct work *work) {
+    struct ml_collector *collector = work->collector;
+    TAILQ_REMOVE(&collector->works, work, links);
+    if (work->report != NULL) {
+        collector->read_count--;
+    } else {
+        collector->reading_count--;
+    }
+    ml_reading_free(work->reading);
+    free(work);
+}
+
+/* Where the ledger cannot be written the report stays accepted, and comes again. */
+static void settle(struct work *work, enum ml_entry_state state, const char *reason) {
+    if (ml_ledger_settle(work->collector->setup.ledger, work->entry.id, state, reason) != ML_OK) {
+        trouble(work->collector, "the ledger cannot be written", work->entry.guid);
+    }
+    work_free(work);
+}
+
+/* ---- reading */
+
+static void
+on_read(void *context, struct ml_reading *reading, const struct ml_collect_report *report) {
+    struct work *work = context;
+    struct ml_collector *collector = work->collector;
+    (void)reading;
+    collector->reading_count--;
+    collector->read_count++;
+    work->report = report;
+    if (report->state != ML_COLLECT_REPORT_WHOLE) {
+        char reason[ML_REASON_BYTES];
+        (void)snprintf(reason, sizeof(reason), "%s", report->reason);
+        settle(work, ML_ENTRY_REFUSED, reason);
+    }
+    go_on_soon(collector, 0);
+}
+
+static bool begin_reading(struct work *work, struct ml_error_message *error) {
+    struct ml_collector *collector = work->collector;
+    const struct ml_reading_setup setup = {
+        .loop = collector->setup.loop,
+        .analyzer_path = collector->setup.analyzer_path,
+        .on_read = on_read,
+        .context = work,
+    };
+    const int fd = ml_ledger_body(collector->setup.ledger, &work->entry);
+    if (fd < 0) {
+        ml_error_set(error, "its body cannot be opened");
+        return false;
+    }
+    work->reading = ml_reading_start(&setup, fd, error);
+    (void)close(fd);
+    return work->reading != NULL;
+}
+
+/* False: there is nothing more to take up now. */
+static bool take_up(struct ml_collector *collector) {
+    struct work *work = calloc(1, sizeof(*work));
+    struct ml_error_message error = {.text = ""};
+    if (work == NULL ||
+        !ml_ledger_next(collector->setup.ledger, collector->last_id, &work->entry)) {
+        free(work);
+        return false;
+    }
+    work->collector = collector;
+    TAILQ_INSERT_TAIL(&collector->works, work, links);
+    collector->reading_count++;
+    if (ml_ledger_team_key(collector->setup.ledger, work->entry.team, work->team_key) != ML_OK ||
+        !begin_reading(work, &error)) {
+        trouble(collector, work->entry.guid, error.text);
+        work_free(work);
+        go_on_soon(collector, RETRY_S);
+        return false;
+    }
+    collector->last_id = work->entry.id;
+    return true;
+}
+
+/* ---- storing */
+
+/* The first `most` reports that were read. */
+static size_t items_of(
+    const struct ml_collector *collector,
+    struct ml_store_item *out_items,
+    struct work **out_works,
+    size_t most
+) {
+    size_t count = 0;
+    struct work *work = NULL;
+    TAILQ_FOREACH(work, &collector->works, links) {
+        if (work->report != NULL && count < most) {
+            out_works[count] = work;
+            out_items[count++] = (struct ml_store_item
+            ){.entry = &work->entry, .report = work->report, .team_key = work->team_key};
+        }
+    }
+    return count;
+}
+
+/* False: the machine refuses, and it is tried again later. */
+static bool add(struct ml_collector *collector, size_t most) {
+    struct ml_store_item items[BATCH];
+    struct work *works[BATCH];
+    struct ml_error_message error = {.text = ""};
+    const size_t count = items_of(collector, items, works, most);
+    const enum ml_status status =
+        count > 0 ? ml_store_add(collector->setup.store, items, count, &error) : ML_OK;
+    if (status == ML_OK) {
+        ml_ledger_begin(collector->setup.ledger);
+        for (size_t i = 0; i < count; i++) {
+            settle(works[i], ML_ENTRY_STORED, "");
+        }
+        ml_ledger_commit(collector->setup.ledger);
+        return true;
+    }
+    collector->store_failures++;
+    if (status == ML_PEER_RANGE && count > 1) {
+        return add(collector, 1); /* one of them; the others go on without it */
+    }
+    trouble(collector, items[0].entry->guid, error.text);
+    if (status == ML_PEER_RANGE) {
+        settle(works[0], ML_ENTRY_REFUSED, error.text);
+        return true;
+    }
+    return false;
+}
+
+static void go_on(struct ml_collector *collector) {
+    while (collector->reading_count < READINGS_MAX && collector->read_count < 2 * BATCH &&
+           take_up(collector)) {
+    }
+    while (collector->read_count > 0 &&
+           (collector->read_count >= BATCH || collector->reading_count == 0)) {
+        if (!add(collector, BATCH)) {
+            go_on_soon(collector, RETRY_S);
+            return;
+        }
+        while (collector->reading_count < READINGS_MAX && take_up(collector)) {
+        }
+    }
+    if (collector->setup.ends_when_idle && TAILQ_EMPTY(&collector->works) &&
+        !ev_is_active(&collector->timer)) {
+        ev_break(collector->setup.loop, EVBREAK_ALL);
+    }
+}
+
+static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    go_on(watcher->data);
+}
+
+/* ---- what is too old */
+
+static void on_retention(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_collector *collector = watcher->data;
+    struct ml_error_message error = {.text = ""};
+    struct ml_entry entry;
+    const uint64_t now_ms = (uint64_t)time(NULL) * 1000;
+    for (unsigned i = 0; i < RETENTION_STEP && ml_ledger_oldest(collector->setup.ledger, &entry) &&
+                         entry.received_ms + collector->setup.retention_s * 1000 < now_ms;
+         i++) {
+        if (ml_store_remove(collector->setup.store, entry.team, entry.guid, &error) != ML_OK ||
+            ml_ledger_remove(collector->setup.ledger, &entry) != ML_OK) {
+            trouble(collector, "old reports cannot be removed", error.text);
+            return;
+        }
+    }
+}
+
+/* ---- birth and end */
+
+struct ml_collector *ml_collector_new(const struct ml_collector_setup *setup) {
+    struct ml_collector *collector = calloc(1, sizeof(*collector));
+    if (collector == NULL) {
+        return NULL;
+    }
+    collector->setup = *setup;
+    TAILQ_INIT(&collector->works);
+    ml_timer_init(&collector->timer, on_timer, collector);
+    ml_timer_init_every(&collector->retention_timer, on_retention, RETENTION_S, collector);
+    if (setup->retention_s > 0) {
+        ev_timer_again(setup->loop, &collector->retention_timer);
+    }
+    go_on_soon(collector, 0);
+    return collector;
+}
+
+void ml_collector_free(struct ml_collector *take_collector) {
+    struct ml_collector *collector = take_collector;
+    if (collector == NULL) {
+        return;
+    }
+    struct work *work = TAILQ_FIRST(&collector->works);
+    while (work != NULL) {
+        struct work *next = TAILQ_NEXT(work, links);
+        work_free(work);
+        work = next;
+    }
+    ev_timer_stop(collector->setup.loop, &collector->timer);
+    ev_timer_stop(collector->setup.loop, &collector->retention_timer);
+    free(collector);
+}
+
+void ml_collector_wake(struct ml_collector *collector) {
+    if (!ev_is_active(&collector->timer)) {
+        go_on_soon(collector, 0);
+    }
+}
+
+struct ml_collector_figures ml_collector_figures(struct ml_collector *collector) {
+    struct ml_ledger *ledger = collector->setup.ledger;
+    return (struct ml_collector_figures){
+        .waiting = ml_ledger_count(ledger, ML_ENTRY_ACCEPTED),
+        .stored = ml_ledger_count(ledger, ML_ENTRY_STORED),
+        .refused = ml_ledger_count(ledger, ML_ENTRY_REFUSED),
+        .store_failures = collector->store_failures,
+    };
+}

@@ -1,0 +1,232 @@
+#include "host/collect/reading.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ev.h>
+
+#include "host/process/loop.h"
+#include "ipc/channel/channel.h"
+
+enum { COLLECTOR_FD = 3, EXIT_NOT_STARTED = 127 };
+
+struct ml_reading {
+    struct ml_reading_setup setup;
+    struct ml_channel *channel; /* NULL: it has ended */
+    ev_child child;
+    ev_timer timer;
+    bool is_running;
+    bool is_told;
+    struct ml_collect_report report;
+};
+
+/* ---- messages */
+
+static void refuse(struct ml_reading *reading, const char *reason) {
+    if (reading->report.state != ML_COLLECT_REPORT_REFUSED) {
+        ml_collect_report_fini(&reading->report);
+        reading->report.state = ML_COLLECT_REPORT_REFUSED;
+        (void)snprintf(reading->report.reason, sizeof(reading->report.reason), "%s", reason);
+    }
+}
+
+static const char *reason_of(enum ml_status status) {
+    switch (status) {
+    case ML_PEER_LIMIT:
+        return "it has more stacks or names than a report may have";
+    case ML_ENV_MEMORY:
+        return "memory ran out while it was read";
+    default:
+        return "what was read of it does not fit together";
+    }
+}
+
+static void took(struct ml_reading *reading, enum ml_status status) {
+    if (status != ML_OK) {
+        refuse(reading, reason_of(status));
+        if (reading->is_running) {
+            (void)kill(reading->child.pid, SIGKILL);
+        }
+    }
+}
+
+#define HANDLER(name)                                                                              \
+    static void on_##name(                                                                         \
+        void *context,                                                                             \
+        const struct ml_call *call,                                                                \
+        const struct memlog_fleet_##name##_request *message                                        \
+    ) {                                                                                            \
+        struct ml_reading *reading = context;                                                      \
+        (void)call;                                                                                \
+        if (reading->report.state != ML_COLLECT_REPORT_REFUSED) {                                  \
+            took(reading, ml_collect_report_##name(&reading->report, message));                    \
+        }                                                                                          \
+    }
+HANDLER(begin)
+HANDLER(frames)
+HANDLER(stacks)
+HANDLER(rows)
+HANDLER(end)
+HANDLER(refused)
+
+static const struct memlog_fleet_collector_handlers handlers = {
+    .begin = on_begin,
+    .frames = on_frames,
+    .stacks = on_stacks,
+    .rows = on_rows,
+    .end = on_end,
+    .refused = on_refused,
+};
+
+/* ---- its end */
+
+/* Both the process and its last message have come. */
+static void tell(struct ml_reading *reading) {
+    if (reading->channel != NULL || reading->is_running || reading->is_told) {
+        return;
+    }
+    ev_timer_stop(reading->setup.loop, &reading->timer);
+    if (reading->report.state != ML_COLLECT_REPORT_WHOLE) {
+        refuse(reading, "the process that read it has died of it");
+    }
+    reading->is_told = true;
+    reading->setup.on_read(reading->setup.context, reading, &reading->report);
+}
+
+static void
+on_channel_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
+    struct ml_reading *reading = context;
+    if (end->status != ML_PEER_CLOSED) {
+        refuse(reading, "what was read of it is against the contract");
+        if (reading->is_running) {
+            (void)kill(reading->child.pid, SIGKILL);
+        }
+    }
+    reading->channel = NULL;
+    ml_channel_free(channel);
+    tell(reading);
+}
+
+static void on_child(struct ev_loop *loop, ev_child *watcher, int events) {
+    (void)events;
+    struct ml_reading *reading = watcher->data;
+    ev_child_stop(loop, watcher);
+    reading->is_running = false;
+    if (WIFEXITED(watcher->rstatus) && WEXITSTATUS(watcher->rstatus) == EXIT_NOT_STARTED) {
+        refuse(reading, "memlog-analyzer cannot be started");
+    }
+    tell(reading);
+}
+
+static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_reading *reading = watcher->data;
+    refuse(reading, "it takes too long to be read");
+    (void)kill(reading->child.pid, SIGKILL);
+}
+
+/* ---- its beginning */
+
+static void limit(int what, uint64_t most) {
+    const struct rlimit limits = {.rlim_cur = most, .rlim_max = most};
+    (void)setrlimit(what, &limits);
+}
+
+/* In the child: async-signal-safe calls alone. */
+static void become_analyzer(const char *path, int body_fd, int socket_fd) {
+    static char name[] = "memlog";
+    static char command[] = "report-rows";
+    char *const arguments[] = {name, command, NULL};
+    char *const environment[] = {NULL};
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int body = fcntl(body_fd, F_DUPFD_CLOEXEC, 16);
+    const int socket = fcntl(socket_fd, F_DUPFD_CLOEXEC, 16);
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)setsid();
+    if (nothing < 0 || body < 0 || socket < 0 || dup2(body, STDIN_FILENO) < 0 ||
+        dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0 ||
+        dup2(socket, COLLECTOR_FD) < 0 || close_range(COLLECTOR_FD + 1, ~0U, 0) != 0) {
+        _exit(EXIT_NOT_STARTED);
+    }
+    limit(RLIMIT_CPU, ML_READING_CPU_S);
+    limit(RLIMIT_AS, ML_READING_MEMORY_BYTES);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_FSIZE, 0);
+    (void)execve(path, arguments, environment);
+    _exit(EXIT_NOT_STARTED);
+}
+
+static bool begin(struct ml_reading *reading, int body_fd) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return false;
+    }
+    const pid_t pid = fork();
+    if (pid == 0) {
+        become_analyzer(reading->setup.analyzer_path, body_fd, ends[1]);
+    }
+    (void)close(ends[1]);
+    if (pid < 0) {
+        (void)close(ends[0]);
+        return false;
+    }
+    ev_child_init(&reading->child, on_child, pid, 0);
+    reading->child.data = reading;
+    ev_child_start(reading->setup.loop, &reading->child);
+    reading->is_running = true;
+    ml_timer_init(&reading->timer, on_timer, reading);
+    ml_timer_start(reading->setup.loop, &reading->timer, ML_READING_WALL_S);
+    const struct ml_channel_options options = {
+        .loop = reading->setup.loop,
+        .server = memlog_fleet_collector_server(&handlers, reading),
+        .on_end = on_channel_end,
+        .context = reading,
+    };
+    return ml_channel_new(ends[0], &options, &reading->channel) == ML_OK;
+}
+
+struct ml_reading *ml_reading_start(
+    const struct ml_reading_setup *setup, int body_fd, struct ml_error_message *error
+) {
+    struct ml_reading *reading = calloc(1, sizeof(*reading));
+    if (reading == NULL) {
+        ml_error_set(error, "memory ran out");
+        return NULL;
+    }
+    reading->setup = *setup;
+    if (lseek(body_fd, 0, SEEK_SET) != 0 || !begin(reading, body_fd)) {
+        ml_error_set(error, "no process to read it: %s", strerror(errno));
+        ml_reading_free(reading);
+        return NULL;
+    }
+    return reading;
+}
+
+void ml_reading_free(struct ml_reading *take_reading) {
+    struct ml_reading *reading = take_reading;
+    if (reading == NULL) {
+        return;
+    }
+    if (reading->is_running) {
+        ev_child_stop(reading->setup.loop, &reading->child);
+        (void)kill(reading->child.pid, SIGKILL);
+        (void)waitpid(reading->child.pid, NULL, 0);
+    }
+    if (ev_is_active(&reading->timer)) {
+        ev_timer_stop(reading->setup.loop, &reading->timer);
+    }
+    ml_channel_free(reading->channel);
+    ml_collect_report_fini(&reading->report);
+    free(reading);
+}

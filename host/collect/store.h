@@ -1,0 +1,46 @@
+/* Where reports are kept to be asked about: dumps, samples, stacks, and sums by week. Room: host.
+ * Context: the loop's thread.
+ *
+ * One rule: a report is there once. All of it and of the sums it counts into is committed together,
+ * so whoever dies in between leaves nothing of it, and it comes again. */
+#ifndef MEMLOG_HOST_COLLECT_STORE_H
+#define MEMLOG_HOST_COLLECT_STORE_H
+
+#include "base/error_message.h"
+#include "host/collect/ledger.h"
+#include "host/collect/report.h"
+
+struct ml_db;
+struct ml_store;
+
+/* A report with what the collector knows of it by itself. Borrowed. */
+struct ml_store_item {
+    const struct ml_entry *entry;
+    const struct ml_collect_report *report;
+    const uint8_t *team_key; /* ML_TEAM_KEY_BYTES */
+};
+
+/* Errors: ML_ENV_SYSTEM, with an error message. Owner: ml_store_close. */
+ML_NODISCARD enum ml_status
+ml_store_open(const char *path, struct ml_store **out_store, struct ml_error_message *error);
+void ml_store_close(struct ml_store *take_store);
+
+/* Add the reports, all or none of them; one that is there already counts as added. Errors:
+ * ML_ENV_SYSTEM: the machine refuses, try again later; ML_PEER_RANGE: one of the reports cannot be
+ * added; with an error message. */
+ML_NODISCARD enum ml_status ml_store_add(
+    struct ml_store *store,
+    const struct ml_store_item *items,
+    size_t count,
+    struct ml_error_message *error
+);
+
+/* Remove one report, with its part of all sums. Errors: likewise. */
+ML_NODISCARD enum ml_status ml_store_remove(
+    struct ml_store *store, const char *team, const char *guid, struct ml_error_message *error
+);
+
+/* For questions (host/collect/questions.h). */
+const struct ml_db *ml_store_db(const struct ml_store *store);
+
+#endif
