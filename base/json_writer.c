@@ -1,6 +1,7 @@
 #include "base/json_writer.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/printable.h"
@@ -110,6 +111,15 @@ void ml_json_integer(struct ml_json *json, int64_t value) {
     fprintf(json->out, "%" PRId64, value);
 }
 
+void ml_json_double(struct ml_json *json, double value) {
+    if (!isfinite(value)) {
+        ml_json_null(json);
+        return;
+    }
+    comma(json);
+    fprintf(json->out, "%.15g", value);
+}
+
 void ml_json_bool(struct ml_json *json, bool value) {
     comma(json);
     fputs(value ? "true" : "false", json->out);
@@ -140,6 +150,11 @@ void ml_json_string_member(struct ml_json *json, const char *name, const char *t
 void ml_json_number_member(struct ml_json *json, const char *name, uint64_t value) {
     ml_json_key(json, name);
     ml_json_number(json, value);
+}
+
+void ml_json_double_member(struct ml_json *json, const char *name, double value) {
+    ml_json_key(json, name);
+    ml_json_double(json, value);
 }
 
 void ml_json_bool_member(struct ml_json *json, const char *name, bool value) {

@@ -34,6 +34,8 @@ void ml_json_text(struct ml_json *json, const char *bytes, size_t count_bytes);
 void ml_json_string(struct ml_json *json, const char *text);
 void ml_json_number(struct ml_json *json, uint64_t value);
 void ml_json_integer(struct ml_json *json, int64_t value);
+/* With fifteen digits; null for what is no number. */
+void ml_json_double(struct ml_json *json, double value);
 void ml_json_bool(struct ml_json *json, bool value);
 void ml_json_null(struct ml_json *json);
 
@@ -44,6 +46,7 @@ void ml_json_text_member(
 );
 void ml_json_string_member(struct ml_json *json, const char *name, const char *text);
 void ml_json_number_member(struct ml_json *json, const char *name, uint64_t value);
+void ml_json_double_member(struct ml_json *json, const char *name, double value);
 void ml_json_bool_member(struct ml_json *json, const char *name, bool value);
 
 #endif

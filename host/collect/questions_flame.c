@@ -1,0 +1,216 @@
+/* The flame graph of everything that was chosen: stacks of all reports, merged by what their frames
+ * are called. Room: host. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/collect/questions_internal.h"
+
+struct flame_node {
+    int64_t stack; /* a stack that it was made of first */
+    uint32_t parent;
+    double live, peak, total; /* its own, not its callees' */
+    char *name;
+};
+
+struct flame {
+    struct ml_answering *answering;
+    struct flame_node *nodes; /* number 0: the root */
+    size_t count, capacity;
+    uint32_t *slots; /* hash table by parent and name; 0: free */
+    size_t slots_count;
+    int64_t *known; /* stacks, and the node of each, in a second table */
+    uint32_t *known_nodes;
+    size_t known_slots, known_count;
+    bool is_failed;
+};
+
+static uint64_t hash_of(uint64_t seed, const void *bytes, size_t count) {
+    const uint8_t *at = bytes;
+    uint64_t hash = seed ^ 0xcbf29ce484222325u;
+    for (size_t i = 0; i < count; i++) {
+        hash = (hash ^ at[i]) * 0x100000001b3u;
+    }
+    return hash ^ (hash >> 32);
+}
+
+/* Twice as many slots, and all nodes in them. */
+static bool slots_grow(struct flame *flame) {
+    const size_t wanted = flame->slots_count > 0 ? flame->slots_count * 2 : 1024;
+    uint32_t *slots = calloc(wanted, sizeof(*slots));
+    if (slots == NULL) {
+        return false;
+    }
+    for (size_t i = 1; i < flame->count; i++) {
+        const struct flame_node *node = &flame->nodes[i];
+        size_t at = hash_of(node->parent, node->name, strlen(node->name)) & (wanted - 1);
+        while (slots[at] != 0) {
+            at = (at + 1) & (wanted - 1);
+        }
+        slots[at] = (uint32_t)i;
+    }
+    free(flame->slots);
+    flame->slots = slots;
+    flame->slots_count = wanted;
+    return true;
+}
+
+static bool nodes_reserve(struct flame *flame) {
+    if (flame->count < flame->capacity) {
+        return true;
+    }
+    const size_t wanted = flame->capacity > 0 ? flame->capacity * 2 : 1024;
+    struct flame_node *grown = reallocarray(flame->nodes, wanted, sizeof(*grown));
+    if (grown == NULL) {
+        return false;
+    }
+    flame->nodes = grown;
+    flame->capacity = wanted;
+    return true;
+}
+
+/* The child of that name; 0 where memory ran out. */
+static uint32_t child_of(struct flame *flame, uint32_t parent, const char *name, int64_t stack) {
+    if (flame->count * 2 >= flame->slots_count && !slots_grow(flame)) {
+        flame->is_failed = true;
+        return 0;
+    }
+    size_t at = hash_of(parent, name, strlen(name)) & (flame->slots_count - 1);
+    while (flame->slots[at] != 0) {
+        const struct flame_node *node = &flame->nodes[flame->slots[at]];
+        if (node->parent == parent && strcmp(node->name, name) == 0) {
+            return flame->slots[at];
+        }
+        at = (at + 1) & (flame->slots_count - 1);
+    }
+    char *copy = strdup(name);
+    if (copy == NULL || !nodes_reserve(flame)) {
+        free(copy);
+        flame->is_failed = true;
+        return 0;
+    }
+    flame->nodes[flame->count] =
+        (struct flame_node){.stack = stack, .parent = parent, .name = copy};
+    flame->slots[at] = (uint32_t)flame->count;
+    return (uint32_t)flame->count++;
+}
+
+/* Where a stack stands, or would, in the table of known ones. */
+static size_t known_slot(const struct flame *flame, int64_t stack) {
+    size_t at = hash_of(0, &stack, sizeof(stack)) & (flame->known_slots - 1);
+    while (flame->known[at] != 0 && flame->known[at] != stack) {
+        at = (at + 1) & (flame->known_slots - 1);
+    }
+    return at;
+}
+
+static bool known_grow(struct flame *flame) {
+    const size_t before = flame->known_slots;
+    int64_t *known = flame->known;
+    uint32_t *nodes = flame->known_nodes;
+    flame->known_slots = before > 0 ? before * 2 : 1024;
+    flame->known = calloc(flame->known_slots, sizeof(*flame->known));
+    flame->known_nodes = calloc(flame->known_slots, sizeof(*flame->known_nodes));
+    const bool done = flame->known != NULL && flame->known_nodes != NULL;
+    for (size_t i = 0; done && i < before; i++) {
+        if (known[i] != 0) {
+            const size_t at = known_slot(flame, known[i]);
+            flame->known[at] = known[i];
+            flame->known_nodes[at] = nodes[i];
+        }
+    }
+    free(known);
+    free(nodes);
+    return done;
+}
+
+static void know(struct flame *flame, int64_t stack, uint32_t node) {
+    if (flame->known_count * 2 >= flame->known_slots && !known_grow(flame)) {
+        flame->is_failed = true;
+        return;
+    }
+    const size_t at = known_slot(flame, stack);
+    flame->known_count += flame->known[at] == 0;
+    flame->known[at] = stack;
+    flame->known_nodes[at] = node;
+}
+
+/* The node of a stack; its callers' come first. A contract bounds how deep they lie. */
+static uint32_t node_of(struct flame *flame, int64_t stack, unsigned depth) {
+    enum { NAME_BYTES = 640 };
+    sqlite3_stmt *statement = flame->answering->questions->statements[ML_SQL_NODE];
+    char name[NAME_BYTES];
+    if (stack == 0 || flame->is_failed || depth > MEMLOG_FLEET_MAX_FRAMES_IN_STACK) {
+        return 0;
+    }
+    if (flame->known_slots > 0) {
+        const size_t at = known_slot(flame, stack);
+        if (flame->known[at] == stack) {
+            return flame->known_nodes[at];
+        }
+    }
+    ml_db_bind_number(statement, ":stack", stack);
+    if (!ml_answering_row(flame->answering, statement)) {
+        return 0;
+    }
+    const int64_t parent = sqlite3_column_int64(statement, 0);
+    const char *function = ml_answering_text(statement, 1);
+    if (function[0] != '\0') {
+        (void)snprintf(name, sizeof(name), "%s", function);
+    } else {
+        (void)snprintf(name, sizeof(name), "[%s]", ml_answering_text(statement, 2));
+    }
+    (void)sqlite3_reset(statement);
+    const uint32_t node = child_of(flame, node_of(flame, parent, depth + 1), name, stack);
+    know(flame, stack, node);
+    return node;
+}
+
+static void put_flame(struct ml_json *json, const struct flame *flame) {
+    ml_json_open_member(json, "nodes", '[');
+    for (size_t i = 1; i < flame->count; i++) {
+        const struct flame_node *node = &flame->nodes[i];
+        ml_json_open(json, '{');
+        ml_json_string_member(json, "name", node->name);
+        ml_json_number_member(json, "parent", node->parent);
+        ml_answering_id(json, "stack", node->stack);
+        ml_json_double_member(json, "live_bytes", node->live);
+        ml_json_double_member(json, "peak_bytes", node->peak);
+        ml_json_double_member(json, "total_bytes", node->total);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
+static void flame_fini(struct flame *flame) {
+    for (size_t i = 1; i < flame->count; i++) {
+        free(flame->nodes[i].name);
+    }
+    free(flame->nodes);
+    free(flame->slots);
+    free(flame->known);
+    free(flame->known_nodes);
+}
+
+void ml_answer_flame(struct ml_answering *answering) {
+    struct flame flame = {.answering = answering};
+    ml_answering_put_sums(&answering->json, ml_answering_sums(answering));
+    flame.is_failed = !nodes_reserve(&flame);
+    if (!flame.is_failed) {
+        flame.nodes[flame.count++] = (struct flame_node){.name = NULL};
+    }
+    sqlite3_stmt *statement = ml_answering_use(answering, ML_SQL_SUMS);
+    while (ml_answering_row(answering, statement)) {
+        const uint32_t node = node_of(&flame, sqlite3_column_int64(statement, 0), 0);
+        if (!flame.is_failed) {
+            flame.nodes[node].live += sqlite3_column_double(statement, 1);
+            flame.nodes[node].peak += sqlite3_column_double(statement, 2);
+            flame.nodes[node].total += sqlite3_column_double(statement, 3);
+        }
+    }
+    if (flame.is_failed) {
+        answering->status = ML_ENV_MEMORY;
+    } else {
+        put_flame(&answering->json, &flame);
+    }
+    flame_fini(&flame);
+}

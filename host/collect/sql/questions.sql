@@ -1,0 +1,102 @@
+-- What is asked of the embedded store. Each statement stands behind "-- name: NAME". All have :team, the number of its word, and are
+-- of that team alone. :program, :build, ... are numbers of words, 0: any. :from and :until are weeks for sums, ms for dumps.
+
+-- name: word
+SELECT id FROM words WHERE word = :word
+
+-- name: programs
+SELECT p.word, count(*), count(DISTINCT d.build), count(DISTINCT d.host), total(d.control), max(d.time_ms),
+  avg(d.live), max(d.peak)
+FROM dumps d JOIN words p ON p.id = d.program
+WHERE d.team = :team AND d.time_ms BETWEEN :from_ms AND :until_ms
+GROUP BY d.program ORDER BY count(*) DESC LIMIT :limit
+
+-- name: builds
+SELECT b.word, max(v.word), min(d.time_ms), max(d.time_ms), count(*), count(DISTINCT d.host), total(d.control),
+  avg(CASE WHEN d.control THEN d.live END), avg(CASE WHEN d.control THEN 1.0 * d.live * d.live END), avg(d.live), max(d.peak)
+FROM dumps d JOIN words b ON b.id = d.build JOIN words v ON v.id = d.version
+WHERE d.team = :team AND d.program = :program AND d.time_ms BETWEEN :from_ms AND :until_ms
+GROUP BY d.build ORDER BY min(d.time_ms) DESC LIMIT :limit
+
+-- name: dumps_of_sums
+SELECT total(n), total(live), total(peak), total(total) FROM weeks
+WHERE team = :team AND (:program = 0 OR program = :program) AND (:build = 0 OR build = :build)
+  AND week BETWEEN :from AND :until AND control >= :control
+
+-- name: top
+SELECT k.names, max(s.stack), total(s.live), total(s.peak), total(s.total), total(s.n), max(s.most), total(s.live_n)
+FROM sums s JOIN stacks k ON k.id = s.stack
+WHERE s.team = :team AND (:program = 0 OR s.program = :program) AND (:build = 0 OR s.build = :build)
+  AND s.week BETWEEN :from AND :until AND s.control >= :control
+GROUP BY k.names
+ORDER BY CASE :metric WHEN 1 THEN total(s.peak) WHEN 2 THEN total(s.total) ELSE total(s.live) END DESC LIMIT :limit
+
+-- name: hosts_of_names
+SELECT count(DISTINCT d.host) FROM samples x JOIN dumps d ON d.id = x.dump
+WHERE x.stack IN (SELECT id FROM stacks WHERE names = :names) AND d.team = :team
+  AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build)
+  AND d.week BETWEEN :from AND :until AND d.control >= :control
+
+-- name: path
+WITH RECURSIVE up (id, parent, frame, depth) AS (
+  SELECT id, parent, frame, 0 FROM stacks WHERE id = :stack
+  UNION ALL SELECT s.id, s.parent, s.frame, up.depth + 1 FROM stacks s JOIN up ON s.id = up.parent)
+SELECT f.word, m.word, i.word, r.place FROM up JOIN frames r ON r.id = up.frame
+JOIN words f ON f.id = r.function JOIN words m ON m.id = r.module JOIN words i ON i.id = r.build_id ORDER BY up.depth DESC
+
+-- name: sums
+SELECT s.stack, total(s.live), total(s.peak), total(s.total) FROM sums s
+WHERE s.team = :team AND (:program = 0 OR s.program = :program) AND (:build = 0 OR s.build = :build)
+  AND s.week BETWEEN :from AND :until AND s.control >= :control
+GROUP BY s.stack
+
+-- name: node
+SELECT s.parent, f.word, m.word, r.place FROM stacks s JOIN frames r ON r.id = s.frame
+JOIN words f ON f.id = r.function JOIN words m ON m.id = r.module WHERE s.id = :stack
+
+-- name: control_dumps
+SELECT count(*) FROM dumps WHERE team = :team AND program = :program AND build = :build AND control = 1 AND live > 0
+
+-- name: shares
+SELECT names, max(stack), total(CASE WHEN build = :build THEN share END), total(CASE WHEN build = :build THEN share * share END),
+  total(CASE WHEN build = :other THEN share END), total(CASE WHEN build = :other THEN share * share END)
+FROM (
+  SELECT d.id, d.build, k.names, max(k.id) stack, total(x.live) / d.live share
+  FROM dumps d JOIN samples x ON x.dump = d.id JOIN stacks k ON k.id = x.stack
+  WHERE d.team = :team AND d.program = :program AND d.build IN (:build, :other) AND d.control = 1 AND d.live > 0
+  GROUP BY d.id, k.names)
+GROUP BY names
+
+-- name: median_of_control
+SELECT live FROM dumps WHERE team = :team AND program = :program AND (:build = 0 OR build = :build) AND control = 1
+ORDER BY live LIMIT 1 OFFSET (SELECT count(*) / 2 FROM dumps
+  WHERE team = :team AND program = :program AND (:build = 0 OR build = :build) AND control = 1)
+
+-- name: hosts
+SELECT h.word, count(*), max(d.live), avg(d.live), max(d.time_ms), max(b.word)
+FROM dumps d JOIN words h ON h.id = d.host JOIN words b ON b.id = d.build
+WHERE d.team = :team AND d.program = :program AND (:build = 0 OR d.build = :build) AND d.time_ms BETWEEN :from_ms AND :until_ms
+GROUP BY d.host ORDER BY max(d.live) DESC LIMIT :limit
+
+-- name: hosts_of_stack
+SELECT h.word, count(*), max(x.live), avg(x.live), max(d.time_ms), max(b.word)
+FROM (SELECT dump, total(live) live FROM samples WHERE stack IN (SELECT id FROM stacks WHERE names = :names) GROUP BY dump) x
+JOIN dumps d ON d.id = x.dump JOIN words h ON h.id = d.host JOIN words b ON b.id = d.build
+WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build)
+  AND d.time_ms BETWEEN :from_ms AND :until_ms
+GROUP BY d.host ORDER BY max(x.live) DESC LIMIT :limit
+
+-- name: reports
+SELECT d.guid, d.time_ms, p.word, b.word, v.word, h.word, c.word, r.word, d.control, d.complete, d.covered, d.sampling_bytes,
+  d.processes, d.live, d.peak, d.total, d.private_bytes, d.left_bytes
+FROM dumps d JOIN words p ON p.id = d.program JOIN words b ON b.id = d.build JOIN words v ON v.id = d.version
+JOIN words h ON h.id = d.host JOIN words c ON c.id = d.cause JOIN words r ON r.id = d.reason
+WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build)
+  AND (:host = 0 OR d.host = :host) AND (:guid = '' OR d.guid = :guid) AND d.time_ms BETWEEN :from_ms AND :until_ms
+ORDER BY d.time_ms DESC LIMIT :limit
+
+-- name: rows
+SELECT x.stack, o.word, q.word, e.word, t.word, x.live, x.live_n, x.peak, x.peak_n, x.total, x.total_n
+FROM samples x JOIN dumps d ON d.id = x.dump JOIN words o ON o.id = x.role JOIN words q ON q.id = x.process
+JOIN words e ON e.id = x.heap JOIN words t ON t.id = x.type
+WHERE d.team = :team AND d.guid = :guid ORDER BY x.live DESC, x.peak DESC LIMIT :limit
