@@ -14,6 +14,7 @@
 #include "host/cli/version.h"
 #include "host/policy/options.h"
 #include "host/process/log.h"
+#include "host/process/paths.h"
 
 static int usage_error(const char *text) {
     ml_say_error("%s", text);
@@ -125,6 +126,8 @@ static int do_command(int argc, char **argv) {
         const int paged = ml_pager_start(argv + 1);
         return paged >= 0 ? paged : ml_config_become_analyzer(argv);
     }
+    case ML_SUBCOMMAND_COLLECT:
+        return ml_config_become(ML_COLLECT_FILE, argv);
     case ML_SUBCOMMAND_HELP:
         return do_help(argv + 1);
     case ML_SUBCOMMAND_VERSION:

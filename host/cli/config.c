@@ -67,12 +67,12 @@ bool ml_config_apply(const char *command) {
     return true;
 }
 
-int ml_config_become_analyzer(char *const *argv) {
+int ml_config_become(const char *file, char *const *argv) {
     static char option[] = "--default";
     struct ml_error_message error = {.text = ""};
     char path[PATH_MAX];
     size_t words = 0;
-    if (ml_paths_find(ML_ANALYZER_FILE, path, &error) != ML_OK) {
+    if (ml_paths_find(file, path, &error) != ML_OK) {
         ml_say_error("%s", error.text);
         return ML_EXIT_FAILED;
     }
@@ -97,6 +97,10 @@ int ml_config_become_analyzer(char *const *argv) {
     ml_say_error("%s: cannot be run", path);
     free(all);
     return ML_EXIT_FAILED;
+}
+
+int ml_config_become_analyzer(char *const *argv) {
+    return ml_config_become(ML_ANALYZER_FILE, argv);
 }
 
 struct arguments {

@@ -20,8 +20,10 @@ void ml_config_skip(void);
  * says where. */
 bool ml_config_apply(const char *command);
 
-/* Become the analyzer with these words, argv[0] in front; the defaults that were applied go with
- * them. Returns an exit code where that fails. */
+/* Become one of memlog's other programs (host/process/paths.h), or the analyzer, with these words,
+ * argv[0] in front; the defaults that were applied go with them. Returns an exit code where that
+ * fails. */
+int ml_config_become(const char *file, char *const *argv);
 int ml_config_become_analyzer(char *const *argv);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/suggest.h"
 #include "host/cli/commands.h"
 #include "host/cli/config.h"
+#include "host/collect/options.h"
 #include "host/policy/options.h"
 
 static const struct ml_option_table help_table = {
@@ -42,6 +43,7 @@ static const struct ml_subcommand subcommands[] = {
     OF_ANALYZER("list", "all of a process's memory, row by row"),
     OF_HOST(ml_upload_table, ml_command_upload),
     OF_HOST(ml_page_table, ml_command_page),
+    {.kind = ML_SUBCOMMAND_COLLECT, .options = &ml_collect_table},
     OF_HOST(ml_env_table, ml_command_env),
     OF_HOST(ml_doctor_table, ml_command_doctor),
     OF_HOST(ml_config_table, ml_command_config),
@@ -77,7 +79,8 @@ static const char *other_word(const char *name) {
         {"graph", "flamegraph"}, {"svg", "flamegraph"},    {"compare", "diff"},
         {"export", "convert"},   {"snapshot", "dump"},     {"list-processes", "ps"},
         {"live", "top"},         {"detach", "stop"},       {"budget", "check"},
-        {"history", "timeline"}, {"memory", "components"}, {"options", "config"}};
+        {"history", "timeline"}, {"memory", "components"}, {"options", "config"},
+        {"receive", "collect"},  {"collector", "collect"}};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcmp(name, words[i][0]) == 0) {
             return words[i][1];

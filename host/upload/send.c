@@ -211,6 +211,9 @@ static void send_by_http(struct ml_uploader *uploader) {
     );
     ml_web_call_header(uploader->web, header);
     ml_web_call_header(uploader->web, "Expect:"); /* it is sent at once, not after a question */
+    /* The same at each try: a receiver that asks for it takes a report once. */
+    (void)snprintf(header, sizeof(header), "Idempotency-Key: %s", uploader->sending.id);
+    ml_web_call_header(uploader->web, header);
     if (kind == ML_UPLOAD_OTLP) {
         ml_web_call_header(uploader->web, "Content-Encoding: gzip");
     }

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 FOLDER = "lib/memlog/libraries"
-PROGRAMS = ("bin/memlog", "lib/memlog/memlog-service", "lib/memlog/memlog-analyzer", "lib/memlog/memlog-tracer")
+PROGRAMS = ("bin/memlog", "lib/memlog/memlog-service", "lib/memlog/memlog-analyzer", "lib/memlog/memlog-tracer", "lib/memlog/memlog-collect")
 # They belong to one another and to the loader, and every system has its own.
 OF_LIBC = re.compile(r"(ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libutil)\b")
 

@@ -19,6 +19,7 @@ PROGRAMS = [
     ("memlog-analyzer", "lib/memlog", 0o755),
     ("libmemlog.so", "lib/memlog", 0o755),
     ("memlog-tracer", "lib/memlog", 0o755),
+    ("memlog-collect", "lib/memlog", 0o755),
     ("libmemlog-attached.so", "lib/memlog", 0o755),
 ]
 PRELOAD = ("preload", "lib/memlog")  # links beside libmemlog.so (client/preload_folder.py)

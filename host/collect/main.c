@@ -1,0 +1,257 @@
+/* The program `memlog-collect`: memlog starts it for `memlog collect`. Room: host. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ev.h>
+
+#include "host/collect/collector.h"
+#include "host/collect/options.h"
+#include "host/collect/receiver.h"
+#include "host/http/listen.h"
+#include "host/http/tls.h"
+#include "host/process/log.h"
+#include "host/process/paths.h"
+
+enum {
+    EXIT_FAILED = 1,
+    EXIT_WRONG = 2,
+    PEM_BYTES = 64 << 10,
+    WAITING_MAX = 20000, /* at a few hundred a second a minute's work */
+    SUFFIX_BYTES = 16
+};
+
+/* Of the disk of the bodies, for the ledger, the store and everybody else. */
+static const uint64_t free_min_bytes = (uint64_t)64 << 20;
+
+struct parts {
+    struct ml_collect_options options;
+    struct ml_log log;
+    struct ev_loop *loop;
+    char tokens_path[PATH_MAX];
+    char spool_path[PATH_MAX];
+    char analyzer_path[PATH_MAX];
+    char pems[3][PEM_BYTES];
+    struct ml_http_tls tls;
+    struct ml_tokens tokens;
+    struct ml_ledger *ledger;
+    struct ml_store *store;
+    struct ml_questions *questions;
+    struct ml_collector *collector;
+    struct ml_receiver *receiver;
+    ev_signal signals[2];
+};
+
+static void on_trouble(void *context, const char *text) {
+    (void)context;
+    ml_say_error("%s", text);
+}
+
+static void on_signal(struct ev_loop *loop, ev_signal *watcher, int events) {
+    (void)watcher;
+    (void)events;
+    ev_break(loop, EVBREAK_ALL);
+}
+
+/* The store's path and a suffix, where nothing else was said. */
+static void
+path_of(const struct parts *parts, const char *said, const char *suffix, char out_path[PATH_MAX]) {
+    (void)snprintf(
+        out_path,
+        PATH_MAX,
+        "%.*s%s",
+        PATH_MAX - SUFFIX_BYTES,
+        said != NULL ? said : parts->options.store,
+        said != NULL ? "" : suffix
+    );
+}
+
+/* ---- certificates */
+
+static bool pem_read(const char *path, char out_text[PEM_BYTES], struct ml_error_message *error) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t count = fd >= 0 ? read(fd, out_text, PEM_BYTES - 1) : -1;
+    if (count < 0) {
+        ml_error_set(error, "%s: %s", path, strerror(errno));
+    } else {
+        out_text[count] = '\0';
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return count >= 0;
+}
+
+static bool tls_read(struct parts *parts, struct ml_error_message *error) {
+    const struct ml_collect_options *options = &parts->options;
+    if (options->tls_cert == NULL) {
+        return true;
+    }
+    if (!pem_read(options->tls_cert, parts->pems[0], error) ||
+        !pem_read(options->tls_key, parts->pems[1], error) ||
+        (options->client_ca != NULL && !pem_read(options->client_ca, parts->pems[2], error))) {
+        return false;
+    }
+    parts->tls = ml_http_tls_of(
+        parts->pems[0], parts->pems[1], options->client_ca != NULL ? parts->pems[2] : NULL
+    );
+    return true;
+}
+
+/* ---- open and close */
+
+static bool open_store(struct parts *parts, struct ml_error_message *error) {
+    struct ml_collect_options *options = &parts->options;
+    path_of(parts, options->tokens, ".tokens", parts->tokens_path);
+    path_of(parts, options->spool, ".spool", parts->spool_path);
+    if (ml_paths_find(ML_ANALYZER_FILE, parts->analyzer_path, error) != ML_OK ||
+        ml_ledger_open(parts->spool_path, &parts->ledger, error) != ML_OK ||
+        ml_store_open(options->store, &parts->store, error) != ML_OK) {
+        return false;
+    }
+    const struct ml_collector_setup setup = {
+        .loop = parts->loop,
+        .ledger = parts->ledger,
+        .store = parts->store,
+        .analyzer_path = parts->analyzer_path,
+        .retention_s = options->rebuilds ? 0 : options->retention_s,
+        .ends_when_idle = options->rebuilds,
+        .on_trouble = on_trouble,
+    };
+    if (options->rebuilds && ml_ledger_forget_store(parts->ledger) != ML_OK) {
+        ml_error_set(error, "%s: its ledger cannot be written", parts->spool_path);
+        return false;
+    }
+    parts->collector = ml_collector_new(&setup);
+    return parts->collector != NULL;
+}
+
+static bool open_receiver(struct parts *parts, struct ml_error_message *error) {
+    struct ml_receiver_setup setup = {
+        .loop = parts->loop,
+        .tls = parts->options.tls_cert != NULL ? &parts->tls : NULL,
+        .tokens = &parts->tokens,
+        .ledger = parts->ledger,
+        .store = parts->store,
+        .collector = parts->collector,
+        .body_max_bytes = parts->options.body_max_bytes,
+        .waiting_max = WAITING_MAX,
+        .free_min_bytes = free_min_bytes,
+    };
+    if (parts->options.tokens == NULL && ml_tokens_make(parts->tokens_path, error) != ML_OK) {
+        return false;
+    }
+    if (ml_tokens_read(parts->tokens_path, &parts->tokens, error) != ML_OK) {
+        struct ml_error_message why = *error;
+        ml_error_set(error, "%s: %s", parts->tokens_path, why.text);
+        return false;
+    }
+    parts->questions = ml_questions_open(parts->store, error);
+    if (parts->questions == NULL || !tls_read(parts, error) ||
+        ml_page_listen(&parts->options.place, &setup.take_listen_fd, error) != ML_OK) {
+        return false;
+    }
+    setup.questions = parts->questions;
+    return ml_receiver_open(&setup, &parts->receiver, error) == ML_OK;
+}
+
+static void close_parts(struct parts *parts) {
+    ml_receiver_close(parts->receiver);
+    ml_collector_free(parts->collector);
+    ml_questions_close(parts->questions);
+    ml_store_close(parts->store);
+    ml_ledger_close(parts->ledger);
+    ml_tokens_fini(&parts->tokens);
+    explicit_bzero(parts->pems, sizeof(parts->pems));
+    if (parts->receiver != NULL) {
+        ml_page_unlisten(&parts->options.place);
+    }
+}
+
+static void say_where(const struct parts *parts) {
+    const struct ml_page_place *place = &parts->options.place;
+    const bool is_six = strchr(place->address, ':') != NULL;
+    if (place->kind == ML_PAGE_UNIX) {
+        ml_say(&parts->log, "collecting into %s at %s", parts->options.store, place->path);
+        return;
+    }
+    ml_say(
+        &parts->log,
+        "collecting into %s at %s://%s%s%s:%u; its tokens are in %s",
+        parts->options.store,
+        parts->options.tls_cert != NULL ? "https" : "http",
+        is_six ? "[" : "",
+        place->address,
+        is_six ? "]" : "",
+        (unsigned)place->port,
+        parts->tokens_path
+    );
+}
+
+static int work(struct parts *parts) {
+    static const int numbers[] = {SIGINT, SIGTERM};
+    struct ml_error_message error = {.text = ""};
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(S_IRWXG | S_IRWXO);
+    parts->loop = ev_default_loop(0);
+    if (parts->loop == NULL || !open_store(parts, &error) ||
+        (!parts->options.rebuilds && !open_receiver(parts, &error))) {
+        ml_say_error("%s", error.text[0] != '\0' ? error.text : "memory ran out");
+        close_parts(parts);
+        return EXIT_FAILED;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        ev_signal_init(&parts->signals[i], on_signal, numbers[i]);
+        ev_signal_start(parts->loop, &parts->signals[i]);
+    }
+    if (parts->receiver != NULL) {
+        say_where(parts);
+    }
+    ev_run(parts->loop, 0);
+    close_parts(parts);
+    return EXIT_SUCCESS;
+}
+
+/* What memlog has read in its user's file, in front of all: --default FILE:LINE --name=value. */
+static char **take_defaults(char **words) {
+    static struct ml_option_default defaults[ML_OPTION_DEFAULTS_MAX];
+    size_t count = 0;
+    while (words[0] != NULL && strcmp(words[0], "--default") == 0 && words[1] != NULL &&
+           words[2] != NULL && count < ML_OPTION_DEFAULTS_MAX) {
+        defaults[count++] = (struct ml_option_default){.origin = words[1], .word = words[2]};
+        words += 3;
+    }
+    ml_option_defaults(defaults, count);
+    return words;
+}
+
+int main(int argc, char **argv) {
+    static struct parts parts;
+    struct ml_error_message error = {.text = ""};
+    char **words = take_defaults(argv + (argc > 0 ? 1 : 0));
+    words += words[0] != NULL; /* "collect" */
+    parts.options = ml_collect_options_default();
+    switch (ml_option_table_read(&ml_collect_table, words, &parts.options, NULL, &error)) {
+    case ML_OPTIONS_HELP:
+        ml_option_table_help(&ml_collect_table, stdout);
+        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
+    case ML_OPTIONS_WRONG:
+        ml_say_error("%s\nTry 'memlog collect --help'.", error.text);
+        return EXIT_WRONG;
+    case ML_OPTIONS_READ:
+        break;
+    }
+    const char *wrong = ml_collect_options_wrong(&parts.options);
+    if (wrong != NULL) {
+        ml_say_error("%s", wrong);
+        return EXIT_WRONG;
+    }
+    parts.log.quiet = parts.options.quiet;
+    return work(&parts);
+}

@@ -1,0 +1,31 @@
+/* What `memlog collect` is told. Room: host. Context: any; pure. */
+#ifndef MEMLOG_HOST_COLLECT_OPTIONS_H
+#define MEMLOG_HOST_COLLECT_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/option_table.h"
+#include "host/policy/page_place.h"
+
+struct ml_collect_options {
+    const char *store;  /* the path of its database */
+    const char *tokens; /* NULL: STORE.tokens, made if it is missing */
+    const char *spool;  /* NULL: STORE.spool */
+    struct ml_page_place place;
+    bool is_remote; /* others than this machine may reach it */
+    const char *tls_cert, *tls_key, *client_ca;
+    uint64_t body_max_bytes;
+    uint32_t retention_s; /* 0: for ever */
+    bool rebuilds;        /* fill an empty store from the bodies, and end */
+    bool quiet;
+};
+
+/* Defaults, before the table is read. */
+struct ml_collect_options ml_collect_options_default(void);
+
+/* What does not fit together. NULL: all does. */
+const char *ml_collect_options_wrong(const struct ml_collect_options *options);
+
+extern const struct ml_option_table ml_collect_table;
+
+#endif

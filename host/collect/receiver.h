@@ -1,0 +1,39 @@
+/* The collector's addresses: takes reports in and answers questions. Room: host. Context: the
+ * loop's thread.
+ *
+ * One rule: who asks is known first. A token writes or reads, for one team; without one nothing of
+ * a body is read. 200 means that the report is on the disk. */
+#ifndef MEMLOG_HOST_COLLECT_RECEIVER_H
+#define MEMLOG_HOST_COLLECT_RECEIVER_H
+
+#include "base/error_message.h"
+#include "host/collect/collector.h"
+#include "host/collect/questions.h"
+#include "host/collect/tokens.h"
+#include "host/http/http.h"
+
+struct ml_receiver;
+
+struct ml_receiver_setup {
+    struct ev_loop *loop;
+    int take_listen_fd;
+    const struct ml_http_tls *tls; /* NULL: plain HTTP */
+    const struct ml_tokens *tokens;
+    struct ml_ledger *ledger;
+    struct ml_store *store;
+    struct ml_collector *collector;
+    struct ml_questions *questions;
+    uint64_t body_max_bytes;
+    uint64_t waiting_max;    /* reports that wait for the store; more are asked to come later */
+    uint64_t free_min_bytes; /* that stay free on the disk of the bodies */
+};
+
+/* Errors: ML_ENV_SYSTEM, ML_ENV_MEMORY, with an error message. */
+ML_NODISCARD enum ml_status ml_receiver_open(
+    const struct ml_receiver_setup *setup,
+    struct ml_receiver **out_receiver,
+    struct ml_error_message *error
+);
+void ml_receiver_close(struct ml_receiver *take_receiver);
+
+#endif

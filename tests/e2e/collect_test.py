@@ -1,0 +1,386 @@
+"""The collector: each report once, whatever dies; teams apart; sums that are those of the reports; and enemies."""
+import collections
+import gzip
+import json
+import os
+import random
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+import unittest
+
+import collecting
+import harness
+from collecting import packed, trace
+
+MIB = 1 << 20
+LEAK, CACHE = ("main", "serve", "leak"), ("main", "serve", "cache")
+TEAMS = {"red": {"write": "red-write-0123456789", "read": "red-read-0123456789", "admin": "red-admin-0123456789"},
+         "blue": {"write": "blue-write-0123456789", "read": "blue-read-0123456789"}}
+
+
+class Case(harness.Case):
+    def collector(self, *options, **how):
+        collector = collecting.Collector(self.folder, *options, environment=self.environment(), **how)
+        self.addCleanup(lambda: collector.process and collector.process.poll() is None and collector.stop(signal.SIGKILL))
+        return collector.start()
+
+    def restarted(self, collector, number=signal.SIGKILL):
+        collector.stop(number)
+        return collector.start()
+
+
+class Answers(Case):
+    def test_sums_are_those_of_the_reports(self):
+        """An oracle of its own adds the same reports up: by stack, by program, by host, with recursion and equal names elsewhere."""
+        collector = self.collector()
+        chance = random.Random(1)
+        stacks = [("main", *(chance.choice("abc") for _ in range(chance.randrange(1, 6)))) for _ in range(40)]
+        sums, flame, by_host = collections.Counter(), collections.Counter(), collections.defaultdict(list)
+        for number in range(60):
+            rows = [(stack, *sorted(chance.randrange(1 << 20) for _ in range(3))) for stack in chance.sample(stacks, 20)]
+            rows = [(stack, live, peak, total) for stack, live, peak, total in rows]
+            host = f"h{number % 7}"
+            self.assertEqual(collector.send(trace(rows, host=host, control=number % 2 == 0)), 200)
+            for stack, live, peak, total in rows:
+                sums[stack, "live"] += live
+                sums[stack, "peak"] += peak
+                sums[stack, "total"] += total
+                flame[stack] += live
+            by_host[host].append(sum(row[1] for row in rows))
+        self.assertEqual(collector.settle(), {"waiting": 0, "stored": 60, "refused": 0})
+        top = collector.ask("top", program="prog", limit=1000)
+        self.assertEqual(top["dumps"], 60)
+        got = collections.Counter()
+        for stack in top["stacks"]:
+            for figure in ("live", "peak", "total"):
+                got[tuple(stack["frames"]), figure] += stack[f"{figure}_bytes"]
+        self.assertEqual(got, sums)
+        self.assertEqual(top["live_bytes"], sum(flame.values()))
+        live = [stack["live_bytes"] for stack in top["stacks"]]
+        self.assertEqual(live, sorted(live, reverse=True))
+        nodes = [None] + collector.ask("flame", program="prog")["nodes"]
+        paths = [()]
+        for node in nodes[1:]:
+            paths.append(paths[node["parent"]] + (node["name"],))
+        self.assertEqual(len(paths), len(set(paths)))
+        self.assertEqual({path: node["live_bytes"] for path, node in zip(paths[1:], nodes[1:]) if node["live_bytes"]},
+                         {stack: value for stack, value in flame.items() if value})
+        hosts = {one["host"]: one for one in collector.ask("hosts", program="prog")["hosts"]}
+        self.assertEqual({name: (one["dumps"], one["most_live_bytes"]) for name, one in hosts.items()},
+                         {name: (len(values), max(values)) for name, values in by_host.items()})
+        (program,) = collector.ask("programs")["programs"]
+        self.assertEqual((program["dumps"], program["hosts"], program["control_dumps"]), (60, 7, 30))
+
+    def test_a_run_reports_to_it(self):
+        """Two commands: the collector, and a run that uploads to it."""
+        collector = self.collector()
+        token = self.folder / "token"
+        token.write_text(collector.tokens["default"]["write"] + "\n", encoding="utf-8")
+        triggers = self.folder / "triggers.json"
+        triggers.write_text('{"interval_seconds": 1, "live": {"browser": "5M"}}', encoding="utf-8")
+        end = self.folder / "end"
+        with subprocess.Popen(
+                [str(harness.MEMLOG), "run", "-q", "--no-page", "-o", str(self.folder / "run"), f"--triggers={triggers}",
+                 f"--upload=http://127.0.0.1:{collector.port}/", f"--upload-token-file={token}", f"--upload-spool={self.folder / 'outbox'}",
+                 "--upload-host=web1", "--upload-version=7.1", "--", str(harness.PROGRAMS / "oracle" / "grower"), "-", f"guilty={8 * MIB}", f"wait={end}"],
+                env=self.environment()) as run:
+            try:
+                self.wait_for("the report", lambda: sum(collector.figures().values()) > 0)
+            finally:
+                end.touch()
+        self.assertEqual(run.returncode, 0)
+        collector.settle()
+        (report,) = collector.ask("reports")["reports"]
+        self.assertEqual((report["program"], report["host"], report["version"], report["trigger"]), ("grower", "web1", "7.1", "live"))
+        self.assertEqual(report["live_bytes"], 8 * MIB)
+        (stack,) = collector.ask("top", program="grower", limit=1)["stacks"]
+        self.assertEqual(stack["live_bytes"], 8 * MIB)
+        self.assertIn("guilty", stack["frames"])
+        rows = collector.ask("report", guid=report["guid"])["rows"]
+        self.assertEqual(sum(row["live_bytes"] for row in rows), 8 * MIB)
+
+    def test_builds_that_differ_are_told_and_equal_ones_are_not(self):
+        """A doubled stack is found among a hundred that vary by chance; between equal builds nothing is."""
+        collector = self.collector()
+        chance = random.Random(5)
+        for build, factor in (("a", 1), ("b", 2), ("c", 1)):
+            for _ in range(40):
+                scale = chance.lognormvariate(0, 0.5)
+                rows = [(("main", f"f{i}"), int(scale * (1000 + 100 * i) * chance.lognormvariate(0, 0.3)), 0, 0) for i in range(100)]
+                rows[30] = (rows[30][0], rows[30][1] * factor, 0, 0)
+                collector.send(trace(rows, build=build, control=True))
+        collector.send(trace([(LEAK, MIB, 0, 0)], build="d", control=True))
+        collector.settle()
+        found = collector.ask("diff", program="prog", build="a", other="b")
+        self.assertFalse(found["too_few"])
+        self.assertEqual([stack["frames"][-1] for stack in found["stacks"] if stack["differs"]], ["f30"])
+        self.assertGreater(found["stacks"][0]["z"], 5)
+        self.assertEqual([stack["frames"] for stack in collector.ask("diff", program="prog", build="a", other="c")["stacks"] if stack["differs"]], [])
+        few = collector.ask("diff", program="prog", build="a", other="d")
+        self.assertEqual((few["too_few"], few["stacks"], few["dumps_after"]), (True, [], 1))
+
+    def test_a_host_that_deviates_is_told(self):
+        collector = self.collector()
+        for number in range(20):
+            collector.send(trace([(CACHE, MIB + number, 0, 0)], host=f"h{number}", control=True))
+        collector.send(trace([(CACHE, MIB, 0, 0), (LEAK, 50 * MIB, 0, 0)], host="leaking"))
+        collector.settle()
+        hosts = collector.ask("hosts", program="prog")["hosts"]
+        self.assertEqual([one["host"] for one in hosts if one["deviates"]], ["leaking"])
+        (stack,) = [one for one in collector.ask("top", program="prog")["stacks"] if one["frames"] == list(LEAK)]
+        self.assertEqual((stack["hosts"], stack["most_live_bytes"]), (1, 50 * MIB))
+        self.assertEqual([one["host"] for one in collector.ask("hosts", stack=stack["stack"])["hosts"]], ["leaking"])
+
+
+class Once(Case):
+    def test_a_report_that_comes_again_is_kept_once(self):
+        collector = self.collector()
+        body = packed(trace([(LEAK, MIB, MIB, MIB)]))
+        self.assertEqual([collector.send(body, guid="g1") for _ in range(3)], [200] * 3)
+        self.assertEqual(collector.send(packed(trace([(LEAK, 2 * MIB, 0, 0)])), guid="g1"), 409)
+        collector.settle()
+        self.restarted(collector)
+        self.assertEqual(collector.send(body, guid="g1"), 200)
+        self.assertEqual(collector.settle()["stored"], 1)
+        self.assertEqual(collector.ask("top")["live_bytes"], MIB)
+
+    def test_without_a_name_a_report_is_known_by_its_bytes(self):
+        collector = self.collector()
+        body = packed(trace([(LEAK, MIB, 0, 0)]))
+        for _ in range(2):
+            self.assertEqual(collector.request("POST", "/", body, collector.tokens["default"]["write"])[0], 200)
+        self.assertEqual(collector.settle()["stored"], 1)
+
+    def test_killed_at_any_moment_none_is_lost_and_none_doubled(self):
+        """Senders that try again until they hear 200, while the collector is killed again and again."""
+        kills = int(os.environ.get("MEMLOG_TEST_KILLS", "25"))
+        collector = self.collector()
+        chance = random.Random(3)
+        bodies = {f"g{number}": packed(trace([(LEAK, 1000 + number, 0, 0), (CACHE, 10, 0, 0)], host=f"h{number % 5}")) for number in range(kills * 4)}
+        todo, lock, done = list(bodies), threading.Lock(), threading.Event()
+        accepted = set()
+
+        def send():
+            while True:
+                with lock:
+                    if not todo:
+                        return
+                    guid = todo.pop(0)
+                while guid not in accepted:
+                    try:
+                        status = collector.send(bodies[guid], guid=guid)
+                    except OSError:
+                        time.sleep(0.01)
+                        continue
+                    self.assertIn(status, (200, 503))
+                    if status == 200:
+                        accepted.add(guid)
+                        if chance.random() < 0.1:  # the answer was lost on its way
+                            accepted.discard(guid)
+
+        senders = [threading.Thread(target=send) for _ in range(3)]
+        for sender in senders:
+            sender.start()
+        for _ in range(kills):
+            time.sleep(chance.random() * 0.15)
+            collector.stop(signal.SIGKILL)
+            collector.start()
+        done.set()
+        for sender in senders:
+            sender.join()
+        self.assertEqual(collector.settle(), {"waiting": 0, "stored": len(bodies), "refused": 0})
+        top = collector.ask("top")
+        self.assertEqual(top["dumps"], len(bodies))
+        self.assertEqual(top["live_bytes"], sum(1010 + number for number in range(len(bodies))))
+        self.assertEqual(len({one["guid"] for one in collector.ask("reports", limit=10000)["reports"]}), len(bodies))
+        self.assertEqual(os.listdir(self.folder / "fleet.db.spool" / "incoming"), [])
+
+    def test_a_connection_that_is_cut_leaves_nothing(self):
+        collector = self.collector()
+        body = packed(trace([(LEAK, MIB, 0, 0)]))
+        for cut in range(0, len(body), max(1, len(body) // 40)):
+            with socket.create_connection(("127.0.0.1", collector.port)) as connection:
+                connection.sendall(
+                    f"POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {collector.tokens['default']['write']}\r\n"
+                    f"Idempotency-Key: cut\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[:cut])
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.wait_for("the bodies' end", lambda: os.listdir(self.folder / "fleet.db.spool" / "incoming") == [])
+        self.assertEqual(collector.settle()["stored"], 0)
+        self.assertEqual(collector.send(body, guid="cut"), 200)
+        self.assertEqual(collector.settle()["stored"], 1)
+
+    def test_an_empty_store_is_filled_from_the_bodies(self):
+        collector = self.collector()
+        for number in range(30):
+            collector.send(trace([(LEAK, number * 1000, number, number)], host=f"h{number}"))
+        collector.settle()
+        before = [collector.ask(question, **words) for question, words in (("top", {}), ("flame", {}), ("programs", {}))]
+        collector.stop()
+        for suffix in ("", "-wal", "-shm"):
+            (self.folder / f"fleet.db{suffix}").unlink(missing_ok=True)
+        subprocess.run(
+            [str(harness.MEMLOG), "collect", f"--store=sqlite:{collector.store}", "--rebuild"],
+            check=True, env=self.environment(), timeout=harness.TIMEOUT)
+        collector.start()
+        self.assertEqual([collector.ask(question, **words) for question, words in (("top", {}), ("flame", {}), ("programs", {}))], before)
+
+    def test_a_removed_report_is_gone_from_every_sum(self):
+        collector = self.collector()
+        bodies = {name: packed(trace([(LEAK, size, size, size)])) for name, size in (("one", MIB), ("two", 3 * MIB))}
+        for name, body in bodies.items():
+            collector.send(body, guid=name)
+        collector.settle()
+        admin = collector.tokens["default"]["admin"]
+        self.assertEqual(collector.request("DELETE", "/api/v1/fleet/report?guid=two", token=collector.tokens["default"]["read"])[0], 403)
+        self.assertEqual(collector.request("DELETE", "/api/v1/fleet/report?guid=two", token=admin)[0], 200)
+        self.assertEqual(collector.request("DELETE", "/api/v1/fleet/report?guid=two", token=admin)[0], 404)
+        top = collector.ask("top")
+        self.assertEqual((top["dumps"], top["live_bytes"]), (1, MIB))
+        self.assertEqual([one["guid"] for one in collector.ask("reports")["reports"]], ["one"])
+        self.assertEqual(sum(len(files) for _, _, files in os.walk(self.folder / "fleet.db.spool" / "bodies")), 1)
+
+
+class Enemies(Case):
+    def test_teams_are_apart(self):
+        """None reads, asks for, guesses or replaces anything of another; equal stacks have other ids."""
+        collector = self.collector(tokens=TEAMS)
+        body = packed(trace([(LEAK, MIB, 0, 0)], host="secret-host"))
+        self.assertEqual(collector.send(body, guid="same", team="red"), 200)
+        self.assertEqual(collector.send(packed(trace([(LEAK, 2 * MIB, 0, 0)])), guid="same", team="blue"), 200)
+        deadline = time.monotonic() + harness.TIMEOUT
+        while collector.figures("red")["waiting"] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        tops = {team: collector.ask("top", team=team) for team in TEAMS}
+        self.assertEqual({team: top["live_bytes"] for team, top in tops.items()}, {"red": MIB, "blue": 2 * MIB})
+        ids = {team: top["stacks"][0]["stack"] for team, top in tops.items()}
+        self.assertNotEqual(ids["red"], ids["blue"])
+        self.assertEqual(collector.ask("hosts", team="blue", stack=ids["red"])["hosts"], [])
+        self.assertNotIn("secret-host", json.dumps([collector.ask(question, team="blue") for question in ("programs", "top", "flame", "reports")]))
+        self.assertEqual(collector.ask("report", team="blue", guid="same")["reports"][0]["live_bytes"], 2 * MIB)
+
+    def test_a_token_is_for_one_thing(self):
+        collector = self.collector(tokens=TEAMS)
+        body = packed(trace([(LEAK, MIB, 0, 0)]))
+        wrong = {None: 401, "nobody": 401, TEAMS["red"]["read"]: 403, TEAMS["red"]["write"] + "x": 401, "x" * 5000: 401, "": 401}
+        for token, status in wrong.items():
+            with self.subTest(token and token[:30]):
+                self.assertEqual(collector.request("POST", "/", body, token)[0], status)
+        self.assertEqual(collector.request("GET", "/api/v1/fleet/top", token=TEAMS["red"]["write"])[0], 403)
+        self.assertEqual(collector.request("GET", "/metrics")[0], 401)
+        self.assertEqual(collector.settle() if "default" in TEAMS else collector.figures("red")["stored"], 0)
+
+    def test_a_token_file_that_others_may_read_is_refused(self):
+        collector = collecting.Collector(self.folder, environment=self.environment(), tokens=TEAMS)
+        os.chmod(collector.tokens_file, 0o644)
+        with self.assertRaisesRegex(AssertionError, "others may read it"):
+            collector.start()
+
+    def test_hostile_bodies_are_refused_and_harm_nobody(self):
+        collector = self.collector("--max-bytes=1M")
+        good = packed(trace([(LEAK, MIB, 0, 0)]))
+        chance = random.Random(7)
+        bodies = [b"", b"x", gzip.compress(b"{"), packed([]), gzip.compress(b"[" * 100000), gzip.compress(b" " * (300 << 20)), good[:-9]]
+        for figure in (1 << 53, 1 << 62, (1 << 63) - 1):
+            bodies.append(packed(trace([(LEAK, figure, 0, 0)])))
+        plain = gzip.decompress(good)
+        for _ in range(40):
+            mutated = bytearray(plain)
+            for _ in range(chance.randrange(1, 6)):
+                mutated[chance.randrange(len(mutated))] = chance.randrange(256)
+            bodies.append(gzip.compress(bytes(mutated)))
+        statuses = {collector.send(body, guid=f"bad{number}") for number, body in enumerate(bodies)}
+        self.assertEqual(statuses, {200})
+        self.assertEqual(collector.send(b"x" * (2 << 20)), 413)
+        self.assertEqual(collector.send(good, guid="good"), 200)
+        figures = collector.settle()
+        self.assertEqual(figures["stored"] + figures["refused"], len(bodies) + 1)
+        self.assertGreaterEqual(figures["refused"], 10)
+        self.assertIn("good", {one["guid"] for one in collector.ask("reports", limit=1000)["reports"]})
+
+    def test_names_are_no_code(self):
+        """Whatever a client can choose stands in answers as it is, and does nothing else."""
+        collector = self.collector()
+        nasty = ["'; DROP TABLE dumps; --", "../../etc/passwd", "<script>alert(1)</script>", "a\"b\\c", "\u202ex\u0007", "%00%2e%2e", "x" * 5000]
+        for number, name in enumerate(nasty):
+            report = trace([((name, "f"), MIB, 0, 0)], program=name, build=name, host=name, version=name, process=name, role=name)
+            self.assertEqual(collector.send(report, guid=f"n{number}"), 200)
+        self.assertEqual(collector.settle()["stored"], len(nasty))
+        programs = {one["program"] for one in collector.ask("programs")["programs"]}
+        self.assertIn("'; DROP TABLE dumps; --", programs)
+        for name in programs:
+            self.assertEqual(collector.ask("top", program=name)["dumps"], 1, name)
+        for guid in ("../x", "a/b", "a" * 65, "x y", "\u00e4"):
+            self.assertEqual(collector.request("POST", "/", packed({}), collector.tokens["default"]["write"], Idempotency_Key=guid.encode())[0], 400)
+        for question in ("top?program=%27%20OR%201=1--", "hosts?stack=1%20OR%201", "report?guid=%25", "flame?build=%00"):
+            status, _, body = collector.request("GET", f"/api/v1/fleet/{question}", token=collector.tokens["default"]["read"])
+            self.assertEqual(status, 200)
+            self.assertNotIn("etc", body.decode())
+        with sqlite3.connect(collector.store) as store:
+            self.assertEqual(store.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+
+    def test_a_reading_that_dies_spoils_its_own_report_alone(self):
+        """An analyzer that is killed at each second report stands for one that was taken over."""
+        collector = self.collector()
+        stop = threading.Event()
+
+        def kill():
+            while not stop.is_set():
+                subprocess.run(["pkill", "-9", "-P", str(collector.process.pid), "-f", "memlog report-rows"], check=False)
+                time.sleep(0.02)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        for number in range(40):
+            self.assertEqual(collector.send(trace([(LEAK, 1000, 0, 0)]), guid=f"k{number}"), 200)
+        time.sleep(0.5)
+        stop.set()
+        killer.join()
+        figures = collector.settle()
+        self.assertEqual(figures["stored"] + figures["refused"], 40)
+        self.assertEqual(collector.ask("top")["dumps"], figures["stored"])
+        self.assertEqual(collector.send(trace([(LEAK, 1000, 0, 0)], host="after"), guid="after"), 200)
+        self.assertEqual(collector.settle()["stored"], figures["stored"] + 1)
+
+
+class Words(Case):
+    def test_what_does_not_fit_is_said(self):
+        cases = {
+            (): "say where reports are kept", ("--store=x",): "a store is sqlite:PATH",
+            ("--store=sqlite:/nonexistent/x",): "/nonexistent", ("--store=sqlite:a", "--listen=0.0.0.0:1"): "say --remote",
+            ("--store=sqlite:a", "--listen=0.0.0.0:1", "--remote"): "tokens would be readable",
+            ("--store=sqlite:a", "--tls-cert=x"): "belong together"}
+        for words, said in cases.items():
+            with self.subTest(words):
+                answer = subprocess.run(
+                    [str(harness.MEMLOG), "collect", *words], capture_output=True, text=True, env=self.environment(), check=False,
+                    cwd=self.folder, timeout=harness.TIMEOUT)
+                self.assertNotEqual(answer.returncode, 0)
+                self.assertIn(said, answer.stderr)
+
+    def test_two_collectors_do_not_share_a_folder(self):
+        collector = self.collector()
+        answer = subprocess.run(
+            [str(harness.MEMLOG), "collect", f"--store=sqlite:{collector.store}", "--listen=127.0.0.1:0"],
+            capture_output=True, text=True, env=self.environment(), check=False, timeout=harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("another collector works in", answer.stderr)
+
+    def test_tokens_are_made_where_there_are_none(self):
+        store = self.folder / "new.db"
+        with subprocess.Popen(
+                [str(harness.MEMLOG), "collect", f"--store=sqlite:{store}", "--listen=127.0.0.1:0"],
+                stderr=subprocess.PIPE, text=True, env=self.environment()) as process:
+            line = process.stderr.readline()
+            process.terminate()
+        self.assertRegex(line, r"collecting into .* at http://127\.0\.0\.1:\d+; its tokens are in .*new\.db\.tokens")
+        tokens = self.folder / "new.db.tokens"
+        self.assertEqual(tokens.stat().st_mode & 0o777, 0o600)
+        self.assertRegex(tokens.read_text(encoding="utf-8"), r"default write \w{48}\ndefault read \w{48}\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
