@@ -193,6 +193,7 @@ const keys = {
   d: () => { if (session.live && !lost.whyLost()) { dumps.save(); } },
   r: () => profile.load(true),
   m: () => profile.nextMetric(),
+  c: () => { if (state.tab === "") { profile.around(); } },
   i: () => at("invert").click(),
   f: () => at("flip").click(),
   l: () => profile.togglePlumbing(),

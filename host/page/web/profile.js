@@ -37,7 +37,7 @@ export function init(isLive, onSay) {
   say = onSay;
   at("role").add(new Option("All roles", ""));
   ROLES.forEach((role) => at("role").add(new Option(role, role)));
-  graph = new FlameGraph(at("graph"), onGraph);
+  graph = new FlameGraph(at("graph"), onGraph, leave);
   ORDERS.forEach(([word, name]) => at("by").add(new Option(name, word)));
   at("by").onchange = () => change({ by: at("by").value, zoom: "" });
   at("metric").onchange = () => change({ metric: at("metric").value });
@@ -47,6 +47,8 @@ export function init(isLive, onSay) {
   at("invert").onclick = () => change({ invert: state.invert ? "" : "1", zoom: "" });
   at("plumbing").onclick = togglePlumbing;
   at("flip").onclick = () => change({ flame: state.flame ? "" : "1" });
+  at("around").onclick = around;
+  at("whole").onclick = leave;
   at("search").oninput = () => change({ search: at("search").value });
   at("refresh").onclick = () => load(true);
   at("follow").onchange = follow;
@@ -78,12 +80,14 @@ function apply() {
   at("source").value = state.dump;
   at("before").value = state.before;
   at("invert").setAttribute("aria-pressed", state.invert === "1");
+  at("invert").disabled = Boolean(state.function);
+  at("whole").classList.toggle("off", !state.function);
   at("flip").setAttribute("aria-pressed", state.flame === "1");
   at("plumbing").setAttribute("aria-pressed", state.plumbing === "1");
   if (at("search").value !== state.search) { at("search").value = state.search; }
   let path = [];
   try { path = JSON.parse(state.zoom || "[]"); } catch { path = []; }
-  Object.assign(graph, { metric: metricOf(state.metric), invert: state.invert === "1", flip: state.flame === "1", plumbing: state.plumbing === "1", search: state.search, path: Array.isArray(path) ? path : [] });
+  Object.assign(graph, { metric: metricOf(state.metric), invert: state.invert === "1", flip: state.flame === "1", plumbing: state.plumbing === "1", search: state.search, function: functionOf(state.function), path: Array.isArray(path) ? path : [] });
 }
 
 function onGraph() {
@@ -93,6 +97,7 @@ function onGraph() {
   at("frame-figures").textContent = graph.figuresText();
   at("found").textContent = graph.foundText();
   at("search").setAttribute("aria-invalid", graph.searchError);
+  at("around").disabled = !graph.chosenFunction();
   note({ zoom: graph.path.length ? JSON.stringify(graph.path) : "" });
 }
 
@@ -179,6 +184,16 @@ export function onState(changed) {
   if (asks) { load(false); }
 }
 
+// Callers and callees of one function: of the frame that is looked at; looked at already, the whole again.
+const lookAround = (one) => change({ tab: "", function: functionText(one), zoom: "" });
+const leave = () => lookAround(null);
+
+export function around() {
+  const chosen = data && graph.chosenFunction();
+  if (chosen || state.function) { lookAround(chosen); }
+}
+
+export const shown = () => graph; // what tests compare figures with
 export const key = (name) => graph.key(name);
 export const nextMetric = () => change({ metric: FIGURES[(metricOf(state.metric) + 1) % figures().length].replace(" ", "-") });
 export const togglePlumbing = () => change({ plumbing: state.plumbing ? "" : "1", zoom: "" });
@@ -242,8 +257,8 @@ function drawFunctions() {
     const button = document.createElement("button");
     button.className = "link";
     button.textContent = one.name;
-    button.title = "Show it in the flame graph";
-    button.onclick = () => change(table ? { tab: "", zoom: JSON.stringify(one.names), by: order() } : { tab: "", search: `^${one.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$` });
+    button.title = table ? "Show it in the flame graph" : "Its callers and callees";
+    button.onclick = () => table ? change({ tab: "", zoom: JSON.stringify(one.names), by: order(), function: "" }) : lookAround(one);
     const cells = [button, one.module, text(one.own), text(one.all), shareText(Math.abs(one[by]), total)].map((content, number) => {
       const td = document.createElement("td");
       td.className = ["", "wide", "number", "number", "number wide"][number];

@@ -1,5 +1,5 @@
 // What is seen, as the address bar holds it.
-const KEYS = ["tab", "pid", "role", "metric", "by", "dump", "before", "search", "invert", "flame", "plumbing", "zoom", "filter", "ended", "sort", "span", "component"];
+const KEYS = ["tab", "pid", "role", "metric", "by", "dump", "before", "search", "invert", "flame", "plumbing", "function", "zoom", "filter", "ended", "sort", "span", "component"];
 const listeners = [];
 
 function read() {
@@ -11,18 +11,21 @@ function read() {
 
 export const state = read();
 
-function write() {
+// The browser's Back undoes a step, as choosing another function is one.
+function write(isStep) {
   const words = new URLSearchParams();
   for (const key of KEYS) { if (state[key]) { words.set(key, state[key]); } }
   const hash = words.toString();
-  if (hash !== location.hash.slice(1)) { history.replaceState(null, "", hash ? "#" + hash : location.pathname); }
+  if (hash !== location.hash.slice(1)) {
+    history[isStep ? "pushState" : "replaceState"](null, "", hash ? "#" + hash : location.pathname);
+  }
 }
 
 // Change some of it; whoever listens is told what changed.
 export function change(what) {
   const changed = Object.keys(what).filter((key) => state[key] !== String(what[key] ?? ""));
   for (const key of changed) { state[key] = String(what[key] ?? ""); }
-  write();
+  write(changed.includes("function"));
   if (changed.length) { listeners.forEach((call) => call(changed)); }
 }
 
@@ -34,4 +37,4 @@ export function note(what) {
 
 export const onChange = (call) => listeners.push(call);
 
-window.addEventListener("hashchange", () => change(read()));
+for (const kind of ["popstate", "hashchange"]) { window.addEventListener(kind, () => change(read())); }

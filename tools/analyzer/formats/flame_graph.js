@@ -1,5 +1,6 @@
-// A flame graph on a canvas: what tools/analyzer/formats/flamegraph.html and the live page (host/page) draw with. A plain script, so that it can stand
-// in one file with its data: it defines FlameGraph and what goes with it, and does nothing by itself.
+// A flame graph on a canvas, of the whole or of the callers and callees of one function: what tools/analyzer/formats/flamegraph.html and the
+// live page (host/page) draw with. A plain script, so that it can stand in one file with its data: it defines FlameGraph and what goes with
+// it, and does nothing by itself.
 "use strict";
 
 const FIGURES = ["live bytes", "live blocks", "peak bytes", "peak blocks", "total bytes", "total blocks",
@@ -16,16 +17,26 @@ function sizeText(bytes) {
 }
 const countText = (count) => count.toLocaleString("en-US").replace("-", "\u2212");
 const figureText = (value, metric) => FIGURES[metric].endsWith("blocks") ? countText(value) + (Math.abs(value) === 1 ? " block" : " blocks") : sizeText(value);
+// A function as an address holds it: its name and its file, or a name alone. null: there is none.
+function functionOf(text) {
+  let parts = text;
+  try { parts = JSON.parse(text); } catch { parts = [text]; }
+  const [name, module] = Array.isArray(parts) ? parts.map(String) : [text];
+  return name ? { name, module } : null;
+}
+const functionText = (one) => one ? JSON.stringify([one.name, one.module]) : "";
 const shareText = (part, whole) => whole ? (100 * part / whole).toFixed(part * 1000 < whole ? 2 : 1) + " %" : "0 %";
 
 class FlameGraph {
   static ROW = 18;
 
-  // `changed` is called when something else is zoomed or looked at: what the address and the lines around the graph say.
-  constructor(canvas, changed) {
+  // `changed` is called when something else is zoomed or looked at: what the address and the lines around the graph say. `leave` is called
+  // when a key leaves the function whose callers and callees are shown.
+  constructor(canvas, changed, leave) {
     this.canvas = canvas;
     this.pen = canvas.getContext("2d");
     this.changed = changed;
+    this.leave = leave;
     this.data = null;
     this.view = 0;
     this.metric = 0;
@@ -33,8 +44,13 @@ class FlameGraph {
     this.flip = false;
     this.plumbing = false; // whether it is shown: operator new, std::, starts of threads
     this.search = "";
-    this.path = []; // names of the zoomed frame and its callers
-    this.tree = null; // {name, module, parent, children, values, before: by figure, width, x, depth}
+    this.function = null; // {name, module}: its callers and callees are shown, not the whole; without a module: of any
+    this.path = []; // names of the zoomed frame and of those between the root and it; the first is "" among callers
+    // {name, module, parent, children, values, before: by figure, width, x, depth}. Of a function the root has callers as well, whose depths
+    // are below 0, and what it holds itself.
+    this.tree = null;
+    this.whole = []; // all stacks, by figure
+    this.isFound = false; // whether a stack is through the function
     this.zoomed = null;
     this.hovered = null;
     this.rows = []; // rectangles as drawn, for the pointer
@@ -52,7 +68,10 @@ class FlameGraph {
       if (node && node !== this.hovered) { this.hovered = node; this.draw(); }
       this.point(event, node);
     };
-    canvas.onmouseleave = () => { this.tip.hidden = true; };
+    canvas.onmouseleave = () => {
+      this.tip.hidden = true;
+      if (this.hovered !== this.zoomed) { this.hovered = this.zoomed; this.draw(); } // not what the pointer crossed on its way out
+    };
   }
 
   get isDiff() { return this.data.views.some((view) => view.before); }
@@ -68,16 +87,22 @@ class FlameGraph {
     if (this.data) { this.build(); }
   }
 
-  static node(parent, name, module) {
-    return { parent, name, module, children: new Map(), values: FIGURES.map(() => 0), before: FIGURES.map(() => 0), width: 0, x: 0, depth: parent ? parent.depth + 1 : 0, hit: false };
+  static node(parent, name, module, step) {
+    return { parent, name, module, children: new Map(), values: FIGURES.map(() => 0), before: FIGURES.map(() => 0), width: 0, x: 0, depth: parent ? parent.depth + step : 0, hit: false };
   }
 
-  static childOf(node, name, module) {
+  static keyOf(node) { return node.name + "\n" + node.module; }
+
+  // `step`: 1 away from the root downwards, -1 among callers.
+  static childOf(node, name, module, step) {
+    const children = step < 0 && !node.parent ? node.callers : node.children;
     const key = name + "\n" + module;
-    let child = node.children.get(key);
-    if (!child) { child = FlameGraph.node(node, name, module); node.children.set(key, child); }
+    let child = children.get(key);
+    if (!child) { child = FlameGraph.node(node, name, module, step); children.set(key, child); }
     return child;
   }
+
+  static add(sums, figures) { figures.forEach((value, f) => { sums[f] += value; }); }
 
   // What the frame under the pointer is, beside the pointer, within the window.
   point(event, node) {
@@ -90,7 +115,7 @@ class FlameGraph {
       line(node.name, "tip-name"),
       line(this.isDiff
         ? `${figureText(node.before[this.metric], this.metric)} \u2192 ${figureText(value, this.metric)} (${change > 0 ? "+" : ""}${figureText(change, this.metric)})`
-        : `${figureText(value, this.metric)}, ${shareText(value, this.tree.values[this.metric])} of ${FIGURES[this.metric]}`, ""),
+        : `${figureText(value, this.metric)}, ${this.shareOf(node, this.metric)} of ${this.function && node !== this.tree ? "the function\u2019s " : ""}${FIGURES[this.metric]}`, ""),
       ...(node.module && node.module !== node.name ? [line(node.module, "tip-faint")] : []));
     const [width, height] = [this.tip.offsetWidth, this.tip.offsetHeight];
     const left = Math.min(event.clientX + 14, window.innerWidth - width - 6);
@@ -102,9 +127,17 @@ class FlameGraph {
   // What width and colour mean.
   legendText() {
     const figure = FIGURES[this.metric];
-    return this.isDiff
+    const sides = this.flip ? ["Below", "above"] : ["Above", "below"];
+    const around = this.function ? `${sides[0]}: who called it; ${sides[1]}: what it called. ` : "";
+    return around + (this.isDiff
       ? `Width: ${figure}, the larger of both sides. Orange has grown, blue has shrunk, grey is as it was.`
-      : `Width: ${figure} of a function and of all that it called. Each file has its colour.`;
+      : this.function ? `Width: ${figure} of the stacks through it; where it called itself, from its outermost call.`
+      : `Width: ${figure} of a function and of all that it called. Each file has its colour.`);
+  }
+
+  // Of all; of a caller or callee of the function that is looked at: of that function's.
+  shareOf(node, figure) {
+    return shareText(node.values[figure], (node === this.tree ? this.whole : this.tree.values)[figure]);
   }
 
   // Flat rows of each stack's own: [frame, 6 figures], and [frame, 3 figures] of pages; frames are [parent + 1, name, module]. What a stack has
@@ -127,53 +160,89 @@ class FlameGraph {
   nameOf(frame) { return this.data.names[this.data.frames[3 * frame + 1]]; }
   moduleOf(frame) { return this.data.names[this.data.frames[3 * frame + 2]]; }
 
+  isFunction(frame) {
+    const wanted = this.function;
+    return this.nameOf(frame) === wanted.name && (wanted.module === undefined || this.moduleOf(frame) === wanted.module);
+  }
+
+  // A stack, its innermost frame first, becomes part of the tree. Around a function it is cut at the outermost call of it, so that it is
+  // counted once.
+  take(side, path, figures) {
+    const grow = (node, frames, step) => {
+      for (const frame of frames) {
+        node = FlameGraph.childOf(node, this.nameOf(frame), this.moduleOf(frame), step);
+        FlameGraph.add(node[side], figures);
+      }
+    };
+    if (side === "values") { FlameGraph.add(this.whole, figures); }
+    if (!this.function) {
+      FlameGraph.add(this.tree[side], figures);
+      grow(this.tree, this.invert ? path : path.reverse(), 1);
+      return;
+    }
+    const place = path.findLastIndex((frame) => this.isFunction(frame));
+    if (place < 0) { return; }
+    this.isFound = true;
+    FlameGraph.add(this.tree[side], figures);
+    if (this.isFunction(path[0])) { FlameGraph.add(this.tree.own[side], figures); }
+    this.tree.module = this.moduleOf(path[place]);
+    grow(this.tree, path.slice(place + 1), -1);
+    grow(this.tree, path.slice(0, place).reverse(), 1);
+  }
+
   build() {
     const view = this.data.views[this.view];
     const old = this.tree;
-    this.tree = FlameGraph.node(null, view.title, "");
-    const add = (side) => (path, figures) => {
-      if (!this.invert) { path.reverse(); }
-      let node = this.tree;
-      for (let f = 0; f < figures.length; f++) { node[side][f] += figures[f]; }
-      for (const frame of path) {
-        node = FlameGraph.childOf(node, this.nameOf(frame), this.moduleOf(frame));
-        for (let f = 0; f < figures.length; f++) { node[side][f] += figures[f]; }
-      }
-    };
-    this.eachStack(view, "values", add("values"));
-    if (view.before) { this.eachStack(view, "before", add("before")); }
-    this.measure(this.tree, old && old.name === this.tree.name && this.orderOf === this.order() ? old : null);
+    const isSame = this.orderOf === this.order();
+    const nothing = () => FIGURES.map(() => 0);
+    this.whole = nothing();
+    this.isFound = false;
+    this.tree = FlameGraph.node(null, this.function ? this.function.name : view.title, "");
+    if (this.function) { Object.assign(this.tree, { callers: new Map(), own: { values: nothing(), before: nothing() } }); }
+    this.eachStack(view, "values", (path, figures) => this.take("values", path, figures));
+    if (view.before) { this.eachStack(view, "before", (path, figures) => this.take("before", path, figures)); }
+    this.measure(this.tree, old && old.name === this.tree.name && isSame ? old : null);
     this.orderOf = this.order();
     this.place(this.tree, 0);
     this.mark();
     this.zoomed = this.tree;
-    for (const name of this.path) {
-      const next = this.zoomed.sorted.find((child) => child.name === name && child.width > 0);
+    for (const name of this.path.filter((one) => one !== "")) {
+      const next = this.beyond(this.zoomed, this.path[0] === "").find((child) => child.name === name && child.width > 0);
       if (!next) { break; }
       this.zoomed = next;
     }
     this.hovered = this.zoomed;
     this.draw();
+    if (!isSame && this.function) { this.reveal(this.tree); }
   }
 
-  order() { return `${this.view} ${this.metric} ${this.invert} ${this.plumbing}`; }
+  order() { return `${this.view} ${this.metric} ${this.invert} ${this.plumbing} ${JSON.stringify(this.function)}`; }
 
-  // What a node is as wide as; in a diff the larger of both sides, so that what is gone is seen, too. Siblings stand by width, but
-  // those that were there before (`old`) stay in their order.
+  // The next frames away from the root; from the root itself its callers or its callees.
+  beyond(node, isAbove) { return isAbove && node.above ? node.above : node.sorted; }
+
+  // What a node is as wide as; in a diff the larger of both sides, so that what is gone is seen, too.
   measure(node, old) {
-    let sum = 0;
-    const rank = new Map(old ? old.sorted.map((child, place) => [child.name + "\n" + child.module, place]) : []);
-    node.sorted = [...node.children.values()];
-    for (const child of node.sorted) { sum += this.measure(child, old && old.children.get(child.name + "\n" + child.module)); }
-    node.width = Math.max(node.values[this.metric], node.before[this.metric], sum);
-    const rankOf = (child) => rank.get(child.name + "\n" + child.module) ?? rank.size;
-    node.sorted.sort((a, b) => (a.name === "<other>") - (b.name === "<other>") || rankOf(a) - rankOf(b) || b.width - a.width || (a.name < b.name ? -1 : 1));
-    return node.width;
+    const sum = (list) => list.reduce((all, child) => all + child.width, 0);
+    node.sorted = this.arrange(node.children, old ? old.sorted : []);
+    if (node.callers) { node.above = this.arrange(node.callers, old && old.above ? old.above : []); }
+    node.width = Math.max(node.values[this.metric], node.before[this.metric], sum(node.sorted), sum(node.above || []));
+  }
+
+  // Siblings stand by width, but those that were there before (`old`) stay in their order.
+  arrange(children, old) {
+    const known = new Map(old.map((child, place) => [FlameGraph.keyOf(child), { child, place }]));
+    const sorted = [...children.values()];
+    for (const child of sorted) { this.measure(child, known.get(FlameGraph.keyOf(child))?.child); }
+    const rankOf = (child) => known.get(FlameGraph.keyOf(child))?.place ?? known.size;
+    return sorted.sort((a, b) => (a.name === "<other>") - (b.name === "<other>") || rankOf(a) - rankOf(b) || b.width - a.width || (a.name < b.name ? -1 : 1));
   }
 
   place(node, x) {
+    const inARow = (list, from) => { for (const child of list) { this.place(child, from); from += child.width; } };
     node.x = x;
-    for (const child of node.sorted) { this.place(child, x); x += child.width; }
+    inARow(node.sorted, x);
+    inARow(node.above || [], x);
   }
 
   // What matches the search, and how much that is.
@@ -182,12 +251,23 @@ class FlameGraph {
     this.found = 0;
     this.searchError = false;
     try { pattern = this.search ? new RegExp(this.search, "i") : null; } catch { this.searchError = true; }
-    const mark = (node, inside) => {
-      node.hit = pattern !== null && node !== this.tree && (pattern.test(node.name) || pattern.test(node.module));
-      if (node.hit && !inside) { this.found += node.values[this.metric]; }
-      for (const child of node.sorted) { mark(child, inside || node.hit); }
+    const isHit = (name, module) => pattern.test(name) || pattern.test(module);
+    const mark = (node) => {
+      node.hit = pattern !== null && node !== this.tree && isHit(node.name, node.module);
+      node.sorted.forEach(mark);
+      (node.above || []).forEach(mark);
     };
-    mark(this.tree, false);
+    mark(this.tree);
+    if (!pattern) { return; }
+    const hits = new Map();
+    const hit = (frame) => {
+      if (!hits.has(frame)) { hits.set(frame, isHit(this.nameOf(frame), this.moduleOf(frame))); }
+      return hits.get(frame);
+    };
+    this.eachStack(this.data.views[this.view], "values", (path, figures) => {
+      const place = this.function ? path.findLastIndex((frame) => this.isFunction(frame)) : -1;
+      if ((!this.function || place >= 0) && path.some((frame, depth) => depth !== place && hit(frame))) { this.found += figures[this.metric]; }
+    });
   }
 
   foundText() {
@@ -226,22 +306,32 @@ class FlameGraph {
     return text.length <= most ? text : text.slice(0, most - 1) + "\u2026";
   }
 
-  deepest(node, scale) {
-    let depth = node.depth;
-    for (const child of node.sorted) {
-      if (child.width * scale >= 0.5) { depth = Math.max(depth, this.deepest(child, scale)); }
+  deepest(node, list, scale) {
+    let depth = Math.abs(node.depth);
+    for (const child of list) {
+      if (child.width * scale >= 0.5) { depth = Math.max(depth, this.deepest(child, child.sorted, scale)); }
     }
     return depth;
   }
 
+  // What is drawn: the whole below its zoomed frame, or callers and callees, of which one side is zoomed at most.
+  halves(width) {
+    const { tree, zoomed } = this;
+    const isAbove = zoomed.depth < 0;
+    const half = (node, up) => ({ node, list: this.beyond(node, up), scale: node.width ? width / node.width : 0 });
+    return this.function ? [half(isAbove ? zoomed : tree, true), half(isAbove ? tree : zoomed, false)] : [half(zoomed, false)];
+  }
+
   draw() {
     if (!this.tree) { return; }
-    const { canvas, pen, zoomed } = this;
+    const { canvas, pen } = this;
     const ROW = FlameGraph.ROW;
     const ratio = window.devicePixelRatio || 1;
     const width = canvas.parentElement.clientWidth;
-    const scale = zoomed.width ? width / zoomed.width : 0;
-    const rowsHeight = (this.deepest(zoomed, scale) + 1) * ROW + 2;
+    const halves = this.halves(width);
+    const deepest = halves.map((half) => this.deepest(half.node, half.list, half.scale));
+    const above = this.function ? deepest[0] : 0;
+    const rowsHeight = (above + deepest.at(-1) + 1) * ROW + 2;
     const height = this.flip ? Math.max(rowsHeight, canvas.parentElement.clientHeight) : rowsHeight;
     const style = getComputedStyle(document.documentElement);
     const text = style.getPropertyValue("--text");
@@ -253,7 +343,9 @@ class FlameGraph {
     pen.textBaseline = "middle";
     this.rows = [];
     const box = (node, x, w) => {
-      const y = this.flip ? height - (node.depth + 1) * ROW : node.depth * ROW;
+      if (node === this.tree && this.rows.some((row) => row.node === node)) { return; } // it is in both halves
+      const line = above + node.depth;
+      const y = this.flip ? height - (line + 1) * ROW : line * ROW;
       pen.globalAlpha = this.search && !node.hit ? 0.45 : 1;
       pen.fillStyle = this.colour(node);
       pen.fillRect(x, y, Math.max(w - 0.5, 0.5), ROW - 1);
@@ -264,17 +356,19 @@ class FlameGraph {
       pen.globalAlpha = 1;
       this.rows.push({ node, x, y, w });
     };
-    const paint = (node) => {
-      const w = node.width * scale;
+    const paint = (half, node) => {
+      const w = node.width * half.scale;
       if (w < 0.5) { return; }
-      box(node, (node.x - zoomed.x) * scale, w);
-      for (const child of node.sorted) { paint(child); }
+      box(node, (node.x - half.node.x) * half.scale, w);
+      for (const child of node.sorted) { paint(half, child); }
     };
     pen.fillStyle = style.getPropertyValue("--page");
     pen.fillRect(0, 0, width, height);
-    for (let node = zoomed.parent; node; node = node.parent) { box(node, 0, width); }
-    if (scale) { paint(zoomed); } else { box(zoomed, 0, width); }
-    const row = this.rows.find((one) => one.node === this.hovered);
+    for (const half of halves) {
+      for (let node = half.node; node; node = node.parent) { box(node, 0, width); }
+      if (half.scale) { for (const child of half.list) { paint(half, child); } }
+    }
+    const row = this.rowOf(this.hovered);
     if (row) {
       pen.strokeStyle = text;
       pen.lineWidth = 1.5;
@@ -283,10 +377,24 @@ class FlameGraph {
     this.changed();
   }
 
+  rowOf(node) { return this.rows.find((one) => one.node === node); }
+
+  // Let a row be seen that the box around the graph has scrolled away.
+  reveal(node) {
+    const box = this.canvas.parentElement;
+    const row = this.rowOf(node);
+    if (row && (row.y < box.scrollTop || row.y + FlameGraph.ROW > box.scrollTop + box.clientHeight)) {
+      box.scrollTop = row.y - (box.clientHeight - FlameGraph.ROW) / 2;
+    }
+  }
+
   whereText() {
     const path = [];
     for (let up = this.zoomed; up.parent; up = up.parent) { path.unshift(up.name); }
-    return path.length ? path.join(" \u203a ") : "Click a frame to zoom in.";
+    if (!this.function) { return path.length ? path.join(" \u203a ") : "Click a frame to zoom in."; }
+    if (!this.isFound) { return `No stack here is through ${this.tree.name}.`; }
+    if (!path.length) { return `Callers and callees of ${this.tree.name}`; }
+    return (this.zoomed.depth < 0 ? [...path.reverse(), this.tree.name] : [this.tree.name, ...path]).join(" \u203a ");
   }
 
   nameText() {
@@ -294,18 +402,28 @@ class FlameGraph {
     return node.name + (node.module && node.module !== node.name ? "  \u2014  " + node.module : "");
   }
 
+  // The function that is looked at, as `function` takes it; null: no frame, or the one that is shown already.
+  chosenFunction() {
+    const node = this.hovered || this.zoomed;
+    return node && node !== this.tree && node.name !== "<other>" ? { name: node.name, module: node.module } : null;
+  }
+
   figuresText() {
     const node = this.hovered || this.zoomed;
+    const own = this.function && node === this.tree ? this.tree.own : null;
     const parts = [];
     for (let f = 0; f < figuresOf(this.data).length; f++) {
       const now = node.values[f];
+      const name = FIGURES[f].split(" ")[0];
       if (this.isDiff) {
         const change = now - node.before[f];
-        parts.push(`${FIGURES[f].split(" ")[0]}: ${figureText(node.before[f], f)} \u2192 ${figureText(now, f)} (${change > 0 ? "+" : ""}${figureText(change, f)})`);
+        const itself = own ? `, itself ${figureText(own.before[f], f)} \u2192 ${figureText(own.values[f], f)}` : "";
+        parts.push(`${name}: ${figureText(node.before[f], f)} \u2192 ${figureText(now, f)} (${change > 0 ? "+" : ""}${figureText(change, f)})${itself}`);
       } else if (f >= 6) {
-        parts.push(`${FIGURES[f].split(" ")[0]}: ${sizeText(now)}`);
+        parts.push(`${name}: ${sizeText(now)}${own ? `, itself ${sizeText(own.values[f])}` : ""}`);
       } else if (f % 2 === 0) {
-        parts.push(`${FIGURES[f].split(" ")[0]}: ${sizeText(now)} in ${countText(node.values[f + 1])} (${shareText(now, this.tree.values[f])})`);
+        const itself = own ? `, itself ${sizeText(own.values[f])} in ${countText(own.values[f + 1])}` : "";
+        parts.push(`${name}: ${sizeText(now)} in ${countText(node.values[f + 1])} (${this.shareOf(node, f)})${itself}`);
       }
     }
     return parts.join("  \u00b7  ");
@@ -316,8 +434,10 @@ class FlameGraph {
     this.hovered = node;
     this.path = [];
     for (let up = node; up.parent; up = up.parent) { this.path.unshift(up.name); }
+    if (node.depth < 0) { this.path.unshift(""); }
     this.draw();
-    if (this.flip) { this.canvas.parentElement.scrollTop = this.canvas.parentElement.scrollHeight; }
+    if (this.function) { this.reveal(node); }
+    else if (this.flip) { this.canvas.parentElement.scrollTop = this.canvas.parentElement.scrollHeight; }
   }
 
   under(event) {
@@ -331,15 +451,16 @@ class FlameGraph {
   // The nearest frame that is drawn in that direction.
   step(key) {
     const node = this.hovered || this.zoomed;
-    const siblings = node.parent ? node.parent.sorted.filter((one) => one.width > 0) : [node];
+    const siblings = node.parent ? this.beyond(node.parent, node.depth < 0).filter((one) => one.width > 0) : [node];
     const place = siblings.indexOf(node);
-    const inwards = this.flip ? "ArrowUp" : "ArrowDown";
+    const isDown = key === (this.flip ? "ArrowUp" : "ArrowDown");
+    const isAbove = node.depth < 0 || (this.function !== null && node === this.tree && !isDown); // where callers are
     let next = null;
     if (key === "ArrowLeft") { next = siblings[place - 1]; }
     else if (key === "ArrowRight") { next = siblings[place + 1]; }
-    else if (key === inwards) { next = node.sorted.find((one) => one.width > 0); }
+    else if (isDown !== isAbove) { next = this.beyond(node, isAbove).find((one) => one.width > 0); }
     else { next = node.parent; }
-    if (next) { this.hovered = next; this.draw(); }
+    if (next) { this.hovered = next; this.draw(); this.reveal(next); }
   }
 
   // A key that the graph understands by itself. False: it does not.
@@ -347,6 +468,7 @@ class FlameGraph {
     if (!this.tree) { return false; }
     if (key.startsWith("Arrow")) { this.step(key); }
     else if (key === "Enter") { if (this.hovered) { this.zoom(this.hovered); } }
+    else if (this.function && this.zoomed === this.tree && (key === "Backspace" || key === "Escape")) { this.leave(); }
     else if (key === "Backspace") { if (this.zoomed.parent) { this.zoom(this.zoomed.parent); } }
     else if (key === "Escape") { this.zoom(this.tree); }
     else { return false; }
