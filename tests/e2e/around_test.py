@@ -91,6 +91,8 @@ class Around(browsing.Case):
         self.assertEqual(seen["back"], "Click a frame to zoom in.")
         self.assertEqual(seen["escaped"], "Click a frame to zoom in.")
         self.assertEqual(seen["left"], "Click a frame to zoom in.")
+        # On a wide window the table is beside the graph, and shows whose callers and callees they are.
+        self.assertEqual((seen["beside"], seen["chosen"]), (1700, ["leaf 340 B 340 B"]))
         self.assertTrue(seen["listed"])
         self.assertEqual(seen["moved"], 0)
         address = urllib.parse.unquote(seen["address"])

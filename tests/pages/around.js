@@ -8,13 +8,15 @@ await visit(async ({ open, shoot, check, url }) => {
   const whereIs = (page, words) => page.waitForFunction((wanted) => document.getElementById("where").textContent.startsWith(wanted), words);
   const look = (page) => page.evaluate(`import("/profile.js").then((profile) => (${aroundOf})(profile.shown()))`);
   const top = (page) => page.evaluate(() => document.getElementById("graph-box").getBoundingClientRect().top);
-  for (const [width, scheme] of LOOKS) {
+  for (const [width, scheme] of [...LOOKS, [1700, "dark"]]) {
     const page = await open(width, scheme);
     await whereIs(page, "Click");
     const before = await top(page);
-    await page.keyboard.press("2");
+    const isBeside = await page.isVisible("#functions");
+    if (isBeside) { answer.beside = width; } else { await page.keyboard.press("2"); }
     await page.click("#functions button:text-is('leaf')");
     await whereIs(page, "Callers and callees of leaf");
+    if (isBeside) { answer.chosen = await page.$$eval("#functions tr.chosen", (all) => all.map((row) => row.innerText.replace(/\s+/g, " ").trim())); }
     if (width > 400) { answer.moved = Math.abs(await top(page) - before); }
     await check(page, `around ${width} ${scheme}`);
     await shoot(page, `around-${width}-${scheme}`);

@@ -62,6 +62,8 @@ function sayMissing(dump) {
 
 function showTab() {
   for (const [name, , view] of TABS) { at(view).hidden = name !== state.tab; }
+  at("profile-views").classList.toggle("beside", profile.isBeside());
+  at("functions-view").hidden = state.tab !== "functions" && !profile.isBeside();
   for (const button of at("tabs").children) { button.setAttribute("aria-current", button.dataset.tab === state.tab); }
   at("profile-bar").hidden = !["", "functions"].includes(state.tab);
   for (const id of ["invert", "flip"]) { at(id).hidden = state.tab !== ""; }
@@ -245,6 +247,7 @@ async function start() {
   at("theme").onclick = theme;
   at("help").onclick = () => at("keys").showModal();
   document.addEventListener("keydown", onKey);
+  profile.onWidth(() => { showTab(); profile.draw(); });
   window.addEventListener("resize", () => timeline.draw());
   onChange(draw);
   onChange((changed) => { if (!session.live && changed.includes("dump")) { followDump().catch((error) => say(error.message, true)); } });

@@ -14,6 +14,7 @@ const ORDERS = [["", "By function"], ["type", "By type"], ["heap", "By heap"], [
 const TABLES = { type: ["Type", 1], heap: ["Heap", 1], "heap,type": ["Heap and type", 2] };
 const FOLLOW_MS = 5000;
 const ROWS_MAX = 500;
+const wide = matchMedia("(min-width: 1400px)"); // the functions stand beside the graph
 let graph = null;
 let data = null;
 let shownAs = ""; // the question that `data` answers
@@ -106,8 +107,12 @@ export function draw() {
   apply();
   if (!data) { return; }
   at("flame-view").classList.remove("empty");
-  if (state.tab === "functions") { if (shownAs === question()) { drawFunctions(); } } else if (showsProfile()) { graph.show(data); }
+  if (state.tab === "functions" || isBeside()) { if (shownAs === question()) { drawFunctions(); } }
+  if (state.tab !== "functions" && showsProfile()) { graph.show(data); }
 }
+
+export const isBeside = () => wide.matches && state.tab === "";
+export const onWidth = (call) => wide.addEventListener("change", call);
 
 export async function load(force) {
   const asked = question();
@@ -250,11 +255,14 @@ function drawFunctions() {
   at("row-title").textContent = table ? table[0] : "Function";
   at("by-own").textContent = table ? "Holds" : "Itself";
   at("functions-view").classList.toggle("groups", Boolean(table));
-  at("found").textContent = `${countText(list.length)} ${table ? "rows" : "functions"}`;
+  if (state.tab === "functions") { at("found").textContent = `${countText(list.length)} ${table ? "rows" : "functions"}`; }
+  const focused = document.activeElement.closest?.("#functions tr")?.dataset.of;
   const text = (value) => (isDiff && value > 0 ? "+" : "") + figureText(value, metric);
   at("functions").replaceChildren(...list.slice(0, ROWS_MAX).map((one) => {
     const tr = document.createElement("tr");
     const button = document.createElement("button");
+    tr.dataset.of = functionText(one);
+    tr.classList.toggle("chosen", tr.dataset.of === state.function);
     button.className = "link";
     button.textContent = one.name;
     button.title = table ? "Show it in the flame graph" : "Its callers and callees";
@@ -268,6 +276,7 @@ function drawFunctions() {
     tr.append(...cells);
     return tr;
   }));
+  if (focused) { [...at("functions").rows].find((row) => row.dataset.of === focused)?.querySelector("button").focus({ preventScroll: true }); }
 }
 
 function functionsTotal(metric) {
