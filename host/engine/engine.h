@@ -13,6 +13,7 @@
 
 #include "base/error_message.h"
 #include "host/engine/processes/recording.h"
+#include "host/memory/history.h"
 #include "host/policy/command_line.h"
 #include "host/policy/options.h"
 #include "host/policy/role.h"
@@ -182,6 +183,7 @@ struct ml_engine_process {
     uint64_t sampling_bytes; /* of its own, or the run's */
     uint32_t stack_mode;     /* enum ml_stack_mode, likewise */
     uint64_t footprint_bytes, resident_bytes;
+    const struct ml_memory_history *memory; /* both through time */
     struct ml_ending ending;
     struct memlog_service_moment start, end;
     uint32_t folded_processes; /* how many processes the entry stands for; 0: it is one */
@@ -192,6 +194,9 @@ uint32_t ml_engine_processes_count(const struct ml_engine *engine);
 
 /* The process of that index, which is below the count. */
 struct ml_engine_process ml_engine_process(const struct ml_engine *engine, uint32_t index);
+
+/* What all that ran held, through time. Borrowed as above. */
+const struct ml_memory_history *ml_engine_tree_memory(const struct ml_engine *engine);
 
 /* How many processes no profile tells of. */
 uint32_t ml_engine_unrecorded_count(const struct ml_engine *engine);

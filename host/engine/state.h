@@ -11,6 +11,7 @@
 #include "host/engine/processes/member.h"
 #include "host/engine/service/link.h"
 #include "host/engine/processes/unrecorded.h"
+#include "host/memory/history.h"
 #include "host/sockets/socket_directory.h"
 #include "host/upload/uploader.h"
 #include "ipc/channel/channel.h"
@@ -105,6 +106,10 @@ struct ml_engine {
     uint64_t lost_forks; /* forked children of recorded processes that could not be recorded */
     struct ml_gap gaps[ML_GAPS_MAX];
     uint32_t gaps_count;
+    struct ml_memory_room memory_room; /* of the histories of all processes and of the tree */
+    struct ml_memory_history tree_memory;
+    uint64_t memory_noted_ms;     /* CLOCK_MONOTONIC, the tree's last note */
+    uint32_t memory_dropped;      /* members below have given their histories up */
     struct ml_uploader *uploader; /* NULL: nothing leaves */
 #define POINTER(type, name) struct type *name;
     ML_ENGINE_PARTS(POINTER)
@@ -128,6 +133,16 @@ void ml_engine_set_phase(struct ml_engine *engine, enum ml_engine_phase_event ev
 
 /* The time of a start or an end, in order with the processes' own events. */
 struct memlog_service_moment ml_engine_timestamp(struct ml_engine *engine);
+
+/* Note what was read of a process's memory, in its history and in the tree's, which is what all
+ * that run held when last read. Where the histories fill their room, that of the earliest ended
+ * member goes. */
+void ml_engine_note_memory(
+    struct ml_engine *engine,
+    struct ml_memory_history *history,
+    uint64_t resident_bytes,
+    uint64_t private_bytes
+);
 
 /* Note that a program ran without memlog. `path` may be NULL. */
 void ml_engine_add_not_profiled(

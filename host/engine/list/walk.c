@@ -156,7 +156,7 @@ void ml_list_walk(struct ml_engine *engine) {
     list->least_s = list->least_s > least_every_s ? list->least_s : least_every_s;
 }
 
-static void look_at_memory(struct ml_unrecorded *one) {
+static void look_at_memory(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_memory_status status = ml_memory_status_read(one->pid);
     if (status.is_known) {
         one->status = status;
@@ -168,6 +168,7 @@ static void look_at_memory(struct ml_unrecorded *one) {
     if (resident != 0) { /* 0: it is ending or may not be read; what was known stays */
         one->footprint_bytes = footprint;
         one->resident_bytes = resident;
+        ml_engine_note_memory(engine, &one->memory, resident, footprint);
     }
 }
 
@@ -177,7 +178,7 @@ static void look(struct ml_engine *engine, struct ml_unrecorded *one, uint64_t n
     if (!ml_image_mark_differs(&one->image, &facts.image)) {
         ml_list_identify(engine, one, &facts); /* a fork may have given itself a title */
         ml_list_judge(engine, one);
-        look_at_memory(one);
+        look_at_memory(engine, one);
     }
     one->looks++;
     ml_list_look_later(one, now);

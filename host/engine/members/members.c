@@ -132,6 +132,7 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
             member->footprint_bytes = footprint;
             member->resident_bytes = resident;
             member->footprint_ticks = ml_engine_timestamp(engine).ticks;
+            ml_engine_note_memory(engine, &member->memory, resident, footprint);
         }
     }
     /* Only another identity is judged again. In a mode that takes one process at a time, the end of

@@ -50,6 +50,7 @@ void ml_members_fini(struct ml_members *members) {
         ml_command_line_fini(&members->items[i]->line);
         ml_command_line_fini(&members->items[i]->before.line);
         ml_member_executable(members->items[i], "");
+        ml_memory_history_fini(&members->items[i]->memory);
         free(members->items[i]);
     }
     free(members->items);

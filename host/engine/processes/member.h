@@ -15,6 +15,7 @@
 
 #include "host/engine/processes/attachment.h"
 #include "host/engine/processes/recording.h"
+#include "host/memory/history.h"
 #include "host/memory/status.h"
 #include "host/policy/command_line.h"
 #include "host/policy/role.h"
@@ -149,6 +150,7 @@ struct ml_member {
     uint64_t footprint_ticks;        /* when; 0: never */
     uint64_t footprint_dumped_bytes; /* at the last dump that it triggered; 0: none */
     uint64_t resident_bytes;
+    struct ml_memory_history memory; /* both through time */
     uint64_t viewed_bytes;          /* the largest private memory at which its mappings were read */
     uint64_t polled_bytes;          /* its private memory at the last look at all */
     struct ml_memory_status status; /* as last read, while it has no profile */

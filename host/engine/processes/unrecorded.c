@@ -29,6 +29,7 @@ static struct ml_unrecorded **bucket_of(struct ml_unrecorded_table *table, pid_t
 static void free_one(struct ml_unrecorded *take_one) {
     ml_command_line_fini(&take_one->line);
     free(take_one->executable);
+    ml_memory_history_fini(&take_one->memory);
     free(take_one);
 }
 
@@ -210,6 +211,7 @@ static void become_fold(struct ml_unrecorded_table *table, uint32_t at, const ch
     }
     (void)snprintf(one->name, sizeof(one->name), "%s", name);
     ml_command_line_fini(&one->line);
+    ml_memory_history_fini(&one->memory);
     add_to_fold(one, &before);
     memmove(
         &table->items[table->folds_count + 1],

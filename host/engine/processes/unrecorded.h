@@ -61,6 +61,7 @@ struct ml_unrecorded {
     struct memlog_service_moment start, end;
     uint64_t identified_ns;                   /* CLOCK_MONOTONIC, before name and line were read */
     uint64_t footprint_bytes, resident_bytes; /* as last read; of a folded one the largest */
+    struct ml_memory_history memory;          /* both through time; of a folded one none */
     struct ml_memory_status status;           /* as last read; of a folded one unknown */
     bool is_unreadable;                       /* its mappings may not be read */
     uint32_t looks;

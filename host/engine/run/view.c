@@ -28,10 +28,15 @@ struct ml_engine_process ml_engine_process(const struct ml_engine *engine, uint3
         .stack_mode = has_own ? member->stack_mode : (uint32_t)engine->options->stack_mode,
         .footprint_bytes = member->footprint_bytes,
         .resident_bytes = member->resident_bytes,
+        .memory = &member->memory,
         .ending = member->ending,
         .start = member->start,
         .end = member->end,
     };
+}
+
+const struct ml_memory_history *ml_engine_tree_memory(const struct ml_engine *engine) {
+    return &engine->tree_memory;
 }
 
 uint32_t ml_engine_unrecorded_count(const struct ml_engine *engine) {
@@ -53,6 +58,7 @@ struct ml_engine_process ml_engine_unrecorded(const struct ml_engine *engine, ui
         .is_idle = one->kind == ML_UNRECORDED_IDLE_FORK,
         .footprint_bytes = one->footprint_bytes,
         .resident_bytes = one->resident_bytes,
+        .memory = &one->memory,
         .ending = one->ending,
         .start = one->start,
         .end = one->end,
