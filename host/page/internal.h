@@ -177,6 +177,9 @@ ml_page_handler ml_page_get_dump_memory;
 
 /* Whose stacks hold a component, as text for people. */
 ml_page_handler ml_page_get_memory_stacks;
+
+/* history.c: resident and private memory since the run's start. */
+ml_page_handler ml_page_get_memory_history;
 ml_page_handler ml_page_get_pprof_heap;
 ml_page_handler ml_page_get_pprof_allocs;
 

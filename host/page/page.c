@@ -55,6 +55,7 @@ static const struct route routes[] = {
     {"GET", "/api/v1/profile", ml_page_get_profile, false, false},
     {"GET", "/api/v1/diff", ml_page_get_diff, false, false},
     {"GET", "/api/v1/memory", ml_page_get_memory, false, false},
+    {"GET", "/api/v1/memory/history", ml_page_get_memory_history, false, true},
     {"GET", "/api/v1/memory/stacks", ml_page_get_memory_stacks, false, false},
     {"GET", "/api/v1/timeline", ml_page_get_timeline, false, false},
     {"GET", "/api/v1/events", ml_page_get_events, false, true},

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 import unittest
 
 import browsing
@@ -107,6 +108,50 @@ class MemoryPage(browsing.Case):
         self.assertEqual(answer["pressed"], "true")
         self.assertIn("heap of python3", answer["title"])
         self.assertIn("MiB", answer["stacks"])
+
+    def test_resident_and_private_memory_is_known_from_the_start_on(self):
+        """Before anybody opens the page: the readings that memlog makes anyway, to the byte of the kernel's file."""
+        process, page = self.start()
+        (pid,) = [row["pid"] for row in browsing.members(page)]
+
+        def read_since(moment):
+            (one,) = page.json(f"/api/v1/memory/history?pid={pid}")["processes"]
+            return one["points"][-1][0] > moment and one
+
+        def settled():
+            moment = 1000 * time.time()
+            before = private_bytes(pid)
+            one = self.wait_for("a reading", lambda: read_since(moment))
+            return sorted((before, private_bytes(pid))), one
+
+        small, one = settled()
+        self.assertTrue(small[0] <= one["points"][-1][4] <= small[1], (small, one))
+        self.assertEqual((one["pid"], one["name"]), (pid, "python3"))
+        self.grow(process, page)
+        large, one = settled()
+        self.assertTrue(large[0] <= one["points"][-1][4] <= large[1], (large, one))
+        self.assertGreaterEqual(large[0] - small[1], 24 << 20)
+        self.assertTrue(any(small[0] <= point[4] <= small[1] for point in one["points"]), (small, one))
+        for _, most_resident, resident, most_private, privately in one["points"]:
+            self.assertTrue(most_resident >= resident >= privately <= most_private)
+        answer = page.json("/api/v1/memory/history")
+        self.assertEqual(answer["processes"], [])
+        # The only process is the tree; it is added up now and then, so by another reading at times.
+        self.assertTrue(any(small[0] <= point[4] <= small[1] for point in answer["tree"]["points"]), (small, answer))
+        self.assertEqual(page.json("/api/v1/memory/history?pid=1")["processes"], [])
+        self.assertEqual(page.ask("/api/v1/memory/history?pid=x").status, 400)
+        seen = self.drive("memory_past.js", page.url)
+        process.communicate(b"", harness.TIMEOUT)
+        self.assertEqual((seen["complaints"], seen["faults"]), ([], []))
+        self.assertRegex(seen["about"], r"^What was live, private and resident, from the start on")
+        for who in ("all", "one"):
+            self.assertEqual(seen[who]["labels"][2:4], ["private", "resident"])
+            known = [value for value in seen[who]["private"] if value]
+            self.assertTrue(small[0] <= known[0] <= small[1] or known[0] < small[0], (small, known))
+            self.assertTrue(any(small[0] <= value <= small[1] for value in known), (small, known))
+            self.assertTrue(large[0] <= known[-1] <= large[1], (large, known))
+            self.assertEqual(seen[who]["times"], sorted(seen[who]["times"]))
+            self.assertEqual(seen[who]["gaps"], 0)
 
     def drive(self, script, url):
         env = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}

@@ -167,6 +167,8 @@ class Schemas(browsing.Case):
         ask("profile", "profile")
         ask("profile", f"diff?from={made['id']}")
         ask("memory", "memory")
+        ask("history", "memory/history")
+        ask("history", f"memory/history?pid={pid}")
         self.hold(validator("page", "event"), self.first_event(page), "events")
         ask("controlled", f"processes/{pid}/stop", "POST")
         ask("error", "processes/1/stop", "POST")

@@ -76,7 +76,7 @@ export function take(rows, time, tree) {
     if (over && last && last.live === one.row.live_bytes) { one.rate = 0; continue; }
     one.rate = previous ? 1000 * (one.eventsNow - one.eventsBefore) / Math.max(1, now - previous) : 0;
     one.eventsBefore = one.eventsNow;
-    one.history.push({ t: now, live: one.row.live_bytes, total: one.row.total_bytes, resident: one.row.resident_bytes });
+    one.history.push({ t: now, live: one.row.live_bytes, total: one.row.total_bytes, resident: one.row.resident_bytes, privately: one.row.footprint_bytes });
     if (one.history.length > HISTORY) { one.history.shift(); }
   }
 }

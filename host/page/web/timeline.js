@@ -1,5 +1,5 @@
-// What was live and allocated when, with marks; a span tells what grew in it. The service remembers it from each process's start on;
-// resident bytes are known since the page was opened.
+// What was live, allocated, resident and private when, with marks; a span tells what grew in it. memlog remembers it from each process's
+// start on; what came since it was asked is drawn from events.
 import { state, change } from "./state.js";
 import { clockText, get, query, timeText, zoneText } from "./api.js";
 import * as processes from "./processes.js";
@@ -11,7 +11,8 @@ const ASK_AGAIN_MS = 120000; // what came since is drawn from events meanwhile, 
 const SHOWN_MAX = 20;
 const MARK_TEXT_PX = 90;
 const MARKS_APART_PX = 6; // nearer ones are one line
-const tree = []; // { t, live, total, resident } since the page was opened
+const tree = []; // { t, live, total, resident, privately } since the page was opened
+let memory = null; // /api/v1/memory/history's answer
 let recorded = null; // /api/v1/timeline's answer
 let recordedOf = null; // the dump and the process that it is of
 let recordedAt = 0;
@@ -25,7 +26,7 @@ let isBrought = false;
 let live = true;
 let dragging = false;
 const ROOM_ABOVE = 1.05;
-const RATE = 3; // its series
+const RATE = 4; // its series
 let isRateShown = false;
 
 export function init(isLive) {
@@ -44,9 +45,8 @@ function bring() {
 
 export function take(time, totals) {
   const rows = processes.all();
-  const resident = rows.reduce((sum, row) => sum + (row.state === "running" ? row.resident_bytes || 0 : 0), 0);
-  const running = rows.reduce((sum, row) => sum + (row.state === "running" ? row.live_bytes : 0), 0);
-  tree.push({ t: time, live: running, total: totals.total_bytes, resident });
+  const sum = (name) => rows.reduce((all, row) => all + (row.state === "running" ? row[name] || 0 : 0), 0);
+  tree.push({ t: time, live: sum("live_bytes"), total: totals.total_bytes, resident: sum("resident_bytes"), privately: sum("footprint_bytes") });
   if (tree.length > POINTS_MAX) { tree.shift(); }
 }
 
@@ -66,6 +66,7 @@ async function ask() {
     if (recordedOf !== of) { recorded = null; }
     trouble = error.message;
   }
+  memory = live ? await get(query("/api/v1/memory/history", { pid })).catch(() => null) : null;
   asking = false;
   recordedOf = of;
   recordedAt = Date.now();
@@ -85,25 +86,36 @@ function fromSlots(series, out) {
   }
 }
 
-// What was seen since; its first point's rate needs one before.
-function fromEvents(seen, since, out) {
+// A reading at its time; more than that, known to have been there since the reading before, at the middle.
+function fromMemory(series, out) {
+  let before = null;
+  for (const [t, mostResident, resident, mostPrivate, privately] of series.points) {
+    if (before && (mostResident > 1.01 * Math.max(before.resident, resident) || mostPrivate > 1.01 * Math.max(before.privately, privately))) {
+      out.push({ t: (before.t + t) / 2, resident: mostResident, privately: mostPrivate });
+    }
+    before = { t, resident, privately };
+    out.push(before);
+  }
+}
+
+// What was seen since the slots and the readings end; the first point's rate needs one before.
+function fromEvents(seen, since, read, out) {
   let before = null;
   for (const one of seen) {
+    const point = { t: one.t };
+    if (one.t > read) { Object.assign(point, { resident: one.resident || undefined, privately: one.privately || undefined }); }
     if (one.t > since) {
-      const rate = before && one.t > before.t && one.total >= before.total ? 1000 * (one.total - before.total) / (one.t - before.t) : null;
-      out.push({ t: one.t, live: one.live, resident: one.resident, rate });
+      point.live = one.live;
+      point.rate = before && one.t > before.t && one.total >= before.total ? 1000 * (one.total - before.total) / (one.t - before.t) : null;
     }
+    if (one.t > Math.min(since, read)) { out.push(point); }
     before = one;
   }
 }
 
-// Resident bytes for the time that slots tell of.
-function addResident(seen, until, out) {
-  for (const one of seen) {
-    if (one.t > until) { break; }
-    const place = out.findIndex((point) => point.t >= one.t);
-    if (place >= 0) { out[place].resident = one.resident; }
-  }
+function remembered(row) {
+  if (!memory) { return []; }
+  return state.pid ? memory.processes.filter((one) => !row || one.id === row.id) : memory.tree ? [memory.tree] : [];
 }
 
 function points() {
@@ -113,9 +125,19 @@ function points() {
   const slots = state.pid ? entries().filter((one) => !row || one.id === row.id) : recorded?.tree ? [recorded.tree] : [];
   for (const series of slots) { fromSlots(series, out); }
   const until = out.length ? out.at(-1).t : 0;
-  addResident(seen, until, out);
-  fromEvents(seen, until, out);
-  return out;
+  const readings = [];
+  for (const series of remembered(row)) { fromMemory(series, readings); }
+  fromEvents(seen, until, readings.length ? readings.at(-1).t : 0, out);
+  return [...out, ...readings].sort((a, b) => a.t - b.t);
+}
+
+// A series has no figure at the times of others: the nearest one that it has.
+function nearest(chart, series, at) {
+  const values = chart.data[series];
+  for (let away = 0; away < values.length; away++) {
+    for (const place of [at - away, at + away]) { if (values[place] !== undefined && values[place] !== null) { return place; } }
+  }
+  return at;
 }
 
 // Dumps, and who came and went.
@@ -249,10 +271,11 @@ function make(box) {
   const stepped = uPlot.paths.stepped({ align: -1 }); // a point's rate is that of the time before it
   return new uPlot({
     width: box.clientWidth, height: 280,
-    cursor: { drag: { setScale: false } },
+    cursor: { drag: { setScale: false }, dataIdx: nearest },
     series: [
       { label: "Time", value: (_, at) => (at === null ? "" : timeText(1000 * at)) },
       { label: "live", stroke: colour("--accent"), fill: colour("--accent") + "22", width: 2, value, points },
+      { label: "private", stroke: colour("--text"), width: 1, spanGaps: true, value, points },
       { label: "resident", stroke: colour("--faint"), width: 1, spanGaps: true, value, points },
       // A click on its name shows it: a rate jumps, and would hide what is calm.
       { label: "allocated a second", show: isRateShown, stroke: colour("--good"), width: 1, dash: [2, 3], spanGaps: true, scale: "rate", value, paths: stepped, points },
@@ -285,7 +308,7 @@ function make(box) {
         }
       }],
     },
-  }, [[], [], [], []], box);
+  }, [[], [], [], [], []], box);
 }
 
 // The span that the address names stays where its time is.
@@ -301,8 +324,10 @@ function showSpan() {
 function about() {
   if (trouble && !recorded) { return trouble; }
   const hint = "Drag over a span to see what grew in it.";
-  return recorded ? `What was live, from the start on; what is long ago, more coarsely. ${hint}` : asking ? "Asking what was live \u2026" : hint;
+  return recorded ? `What was live${memory ? ", private and resident" : ""}, from the start on; what is long ago, more coarsely. ${hint}` : asking ? "Asking what was live \u2026" : hint;
 }
+
+export const shown = () => plot; // what tests compare figures with
 
 export function draw() {
   if (state.tab !== "timeline") { return; }
@@ -317,8 +342,8 @@ export function draw() {
     const of = `${document.documentElement.dataset.theme} ${box.clientWidth}`;
     if (plotOf !== of) { plot?.destroy(); plot = make(box); plotOf = of; }
     const list = points();
-    const column = (name) => list.map((one) => one[name] ?? null);
-    plot.setData([list.map((one) => one.t / 1000), column("live"), column("resident"), column("rate")]);
+    const column = (name) => list.map((one) => one[name]); // undefined: another series' time, and no gap in the line
+    plot.setData([list.map((one) => one.t / 1000), column("live"), column("privately"), column("resident"), column("rate")]);
     showSpan();
     at("timeline-about").textContent = about();
   }
