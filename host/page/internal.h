@@ -77,7 +77,7 @@ struct ml_page {
     char url[ML_PAGE_URL_BYTES];
     struct ml_http *http;
     struct ml_analyzer *analyzer;
-    struct ml_page_snapshot profile, series; /* snapshot.c */
+    struct ml_page_snapshot profile, series, growth; /* snapshot.c */
     struct ml_page_memory memory;
     struct ml_page_events events;
     LIST_HEAD(, ml_page_analysis) analyses; /* not answered yet */
@@ -174,6 +174,9 @@ void ml_page_get_dump_processes(
 );
 /* What the memory of a dump's processes is made of. */
 ml_page_handler ml_page_get_dump_memory;
+
+/* Which functions grow steadily. */
+ml_page_handler ml_page_get_suspects;
 
 /* Whose stacks hold a component, as text for people. */
 ml_page_handler ml_page_get_memory_stacks;

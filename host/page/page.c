@@ -57,6 +57,7 @@ static const struct route routes[] = {
     {"GET", "/api/v1/memory", ml_page_get_memory, false, false},
     {"GET", "/api/v1/memory/history", ml_page_get_memory_history, false, true},
     {"GET", "/api/v1/memory/stacks", ml_page_get_memory_stacks, false, false},
+    {"GET", "/api/v1/suspects", ml_page_get_suspects, false, false},
     {"GET", "/api/v1/timeline", ml_page_get_timeline, false, false},
     {"GET", "/api/v1/events", ml_page_get_events, false, true},
     {"GET", "/debug/pprof/", get_pprof_index, false, false},
@@ -287,6 +288,7 @@ enum ml_status ml_page_open(
     page->engine = setup->engine;
     ml_page_snapshot_init(&page->profile, page, MEMLOG_SERVICE_DUMP_CONTENT_PROFILE);
     ml_page_snapshot_init(&page->series, page, MEMLOG_SERVICE_DUMP_CONTENT_SERIES);
+    ml_page_snapshot_init(&page->growth, page, MEMLOG_SERVICE_DUMP_CONTENT_GROWTH);
     ml_page_memory_init(page);
     ml_page_events_init(page);
     const struct ml_analyzer_setup analyzer_setup = {

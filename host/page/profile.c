@@ -421,6 +421,23 @@ void ml_page_get_timeline(struct ml_page *page, struct ml_http_request *request)
     start(analysis, is_fine, ml_http_argument(request, "dump"));
 }
 
+void ml_page_get_suspects(struct ml_page *page, struct ml_http_request *request) {
+    uint64_t pid = 0;
+    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid)) {
+        return;
+    }
+    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json", "suspects");
+    if (analysis == NULL) {
+        return;
+    }
+    (void)add_word(analysis, "--json");
+    if (pid != 0) {
+        (void)add_word(analysis, "--pid=%" PRIu64, pid);
+    }
+    analysis->now = &page->growth;
+    start(analysis, true, ml_http_argument(request, "dump"));
+}
+
 /* ---- /debug/pprof */
 
 static void get_pprof(

@@ -173,6 +173,8 @@ class Schemas(browsing.Case):
         ask("controlled", f"processes/{pid}/stop", "POST")
         ask("error", "processes/1/stop", "POST")
         ask(None, "timeline", name="timeline")
+        ask(None, "suspects", name="suspects")
+        ask(None, f"suspects?dump={made['id']}", name="suspects")
         ask(None, f"processes?dump={made['id']}", name="report")
 
     def first_event(self, page):

@@ -7,11 +7,12 @@ import * as profile from "./profile.js";
 import * as dumps from "./dumps.js";
 import * as timeline from "./timeline.js";
 import * as memory from "./memory.js";
+import * as growing from "./growing.js";
 import * as uploads from "./uploads.js";
 import * as lost from "./lost.js";
 
 const at = (id) => document.getElementById(id);
-const TABS = [["", "Flame graph", "flame-view"], ["functions", "Functions", "functions-view"], ["timeline", "Timeline", "timeline-view"], ["dumps", "Dumps", "dumps-view"], ["memory", "Memory", "memory-view"]];
+const TABS = [["", "Flame graph", "flame-view"], ["functions", "Functions", "functions-view"], ["timeline", "Timeline", "timeline-view"], ["dumps", "Dumps", "dumps-view"], ["memory", "Memory", "memory-view"], ["growing", "Growing", "growing-view"]];
 let session = null;
 let isServing = true;
 let known = -1; // dumps that were there
@@ -87,6 +88,7 @@ function draw(changed) {
   profile.onState(changed);
   timeline.draw();
   memory.draw();
+  growing.draw();
   lost.apply();
 }
 
@@ -193,7 +195,7 @@ const keys = {
   a: () => change({ pid: "", role: "" }),
   s: () => { const row = state.pid && processes.byPid(state.pid); if (row && session.live) { act(row); } },
   d: () => { if (session.live && !lost.whyLost()) { dumps.save(); } },
-  r: () => profile.load(true),
+  r: () => (state.tab === "growing" ? growing.ask(true) : profile.load(true)),
   m: () => profile.nextMetric(),
   c: () => { if (state.tab === "") { profile.around(); } },
   i: () => at("invert").click(),
@@ -242,6 +244,7 @@ async function start() {
   dumps.init(say);
   timeline.init(session.live);
   memory.init(session.live);
+  growing.init(session.live);
   uploads.init(Boolean(session.uploads), say);
   at("save").onclick = () => dumps.save();
   at("theme").onclick = theme;

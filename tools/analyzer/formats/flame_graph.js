@@ -24,7 +24,7 @@ function functionOf(text) {
   const [name, module] = Array.isArray(parts) ? parts.map(String) : [text];
   return name ? { name, module } : null;
 }
-const functionText = (one) => one ? JSON.stringify([one.name, one.module]) : "";
+const functionText = (one) => one ? JSON.stringify(one.module === undefined ? [one.name] : [one.name, one.module]) : "";
 const shareText = (part, whole) => whole ? (100 * part / whole).toFixed(part * 1000 < whole ? 2 : 1) + " %" : "0 %";
 
 class FlameGraph {
