@@ -131,6 +131,8 @@ int ml_pager_start(char *const *words) {
         (void)dup2(ends[1], STDOUT_FILENO);
         (void)close(ends[0]);
         (void)close(ends[1]);
+        /* The pager draws on the terminal once the answer begins: no progress from then on. */
+        (void)setenv("MEMLOG_PAGER_IN_USE", "1", 1);
         return -1;
     }
     (void)close(ends[0]);

@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "base/size.h"
 #include "tools/analyzer/cli/newest.h"
+#include "tools/analyzer/cli/progress.h"
 #include "tools/analyzer/helpers/cache_keeper.h"
 #include "tools/analyzer/helpers/fetcher.h"
 #include "tools/analyzer/helpers/helper.h"
@@ -30,12 +31,17 @@ void ml_command_be_bare(void) {
     is_bare = true;
 }
 
+bool ml_command_is_bare(void) {
+    return is_bare;
+}
+
 /* `path` may be NULL. */
 static void
 say(const struct ml_command *command, const char *path, const char *format, va_list arguments) {
     char line[3 * PATH_MAX] = "";
     size_t used = 0;
 
+    ml_command_progress_erase();
     if (path && !is_bare) {
         used = (size_t)snprintf(line, sizeof line, "%.*s: ", PATH_MAX, path);
     }
@@ -282,6 +288,7 @@ void ml_command_confine(const struct ml_load *load) {
     }
     ml_process_files_start();
     (void)ml_cache_keeper_start();
+    ml_command_progress_begin();
     ml_confine(load->output_path, load->second_output_path);
 }
 
@@ -514,9 +521,13 @@ make_views(const struct ml_command *command, const struct ml_load *load, struct 
 int ml_command_load(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
 ) {
-    const int exit_code = read_profile(command, load, out_loaded);
+    int exit_code = read_profile(command, load, out_loaded);
 
-    return exit_code == ML_EXIT_OK ? make_views(command, load, out_loaded) : exit_code;
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = make_views(command, load, out_loaded);
+    }
+    ml_command_progress_end();
+    return exit_code;
 }
 
 int ml_command_load_pair(
@@ -536,6 +547,7 @@ int ml_command_load_pair(
     for (int i = 0; i < 2 && exit_code == ML_EXIT_OK; i++) {
         exit_code = make_views(command, &loads[i], &out_loaded[i]);
     }
+    ml_command_progress_end();
     return exit_code;
 }
 

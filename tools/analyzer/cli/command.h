@@ -181,6 +181,7 @@ ml_command_say_of(const struct ml_command *command, const char *path, const char
 /* From now on messages are for a program that started this one: they have neither "memlog NAME: "
  * nor a file's path in front. */
 void ml_command_be_bare(void);
+bool ml_command_is_bare(void);
 
 /* Report that a word was not understood, and where help is. Returns ML_EXIT_USAGE. */
 int ml_command_fail(const struct ml_command *command, const char *error);

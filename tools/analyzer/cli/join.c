@@ -8,6 +8,7 @@
 #include "tools/analyzer/formats/symbol_packets.h"
 #include "tools/analyzer/model/trace_deobfuscation.h"
 #include "tools/analyzer/perfetto/join.h"
+#include "tools/analyzer/progress/progress.h"
 #include "tools/analyzer/sqlite/many.h"
 
 /* The dumps while they are put together. */
@@ -116,6 +117,7 @@ static enum ml_status write_dumps(const struct joining *joining, FILE *out) {
     }
     for (size_t i = 0; status == ML_OK && i < count; i++) {
         size_t count_bytes = 0;
+        ml_progress_pieces("Joining dumps", i, count, dumps[i].path);
         uint8_t *bytes = read_all(dumps[i].path, &count_bytes);
         status = bytes ? ml_join_write(joining->join, bytes, count_bytes, out) : ML_ENV_SYSTEM;
         free(bytes);

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/analyzer/cli/progress.h"
+
 /* To rename over it would destroy it. */
 static bool is_special(const char *path) {
     struct stat status;
@@ -21,7 +23,7 @@ static FILE *new_file(const char *path) {
     return file;
 }
 
-enum ml_status ml_output_open(struct ml_output *output, const char *path) {
+static enum ml_status open_output(struct ml_output *output, const char *path) {
     int count = 0;
 
     *output = (struct ml_output){.file = stdout};
@@ -42,7 +44,17 @@ enum ml_status ml_output_open(struct ml_output *output, const char *path) {
     return output->file ? ML_OK : ML_ENV_SYSTEM;
 }
 
+enum ml_status ml_output_open(struct ml_output *output, const char *path) {
+    const enum ml_status status = open_output(output, path);
+
+    if (status == ML_OK) {
+        ml_command_progress_resume(output->file);
+    }
+    return status;
+}
+
 enum ml_status ml_output_close(struct ml_output *output, enum ml_status status) {
+    ml_command_progress_end();
     bool done = fflush(output->file) == 0 && !ferror(output->file);
 
     if (output->path && fclose(output->file) != 0) {

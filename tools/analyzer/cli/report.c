@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/cli/progress.h"
 #include "tools/analyzer/report/report.h"
 #include "tools/analyzer/screen/screen.h"
 #include "tools/analyzer/symbols/elf_allocators.h"
@@ -173,13 +174,17 @@ tell(const struct ml_command *command, struct request *request, const struct ml_
     report->groups = &loaded->groups;
     report->breakdown = &breakdown;
     if (report->list == ML_LIST_ROWS) {
+        ml_command_progress_begin();
         status = ml_breakdown_init(
             &breakdown, &loaded->stacks, report->by, report->is_every_frame_shown
         );
+        ml_command_progress_end();
         ml_breakdown_sort(&breakdown, report->metric, report->order);
     }
     if (status == ML_OK) {
+        ml_command_progress_resume(stdout);
         say(request->form, report);
+        ml_command_progress_end();
         exit_code = ml_command_finish(command);
     } else {
         ml_command_say(command, "%s", ml_status_text(status));

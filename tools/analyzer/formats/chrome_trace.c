@@ -10,6 +10,7 @@
 #include "tools/analyzer/formats/chrome_metadata.h"
 #include "tools/analyzer/formats/gzip_stream.h"
 #include "tools/analyzer/formats/units.h"
+#include "tools/analyzer/progress/progress.h"
 
 /* Above PID_MAX_LIMIT (2^22), so that no process can have it: for former images of a pid, and for
  * merged processes. */
@@ -427,6 +428,12 @@ static enum ml_status events_write(
 
     for (size_t i = 0; status == ML_OK && i < profile->processes_count + (others_count > 0); i++) {
         const bool is_last = i == profile->processes_count;
+        ml_progress_pieces(
+            "Writing processes",
+            i,
+            profile->processes_count,
+            is_last ? NULL : profile->processes[i].name.bytes
+        );
         struct ml_chrome_numbers own = {0};
         struct writer writer = {
             .json = *json,

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "ipc/wire/event.h"
 #include "tools/analyzer/model/memory.h"
+#include "tools/analyzer/progress/progress.h"
 
 struct line {
     const char *text;
@@ -155,6 +156,7 @@ ml_collapsed_write(const struct ml_stacks *stacks, enum ml_metric metric, FILE *
 
         for (size_t i = 0; done && i < list->count; i++) {
             uint64_t bytes = bytes_of(&list->stacks[i], metric);
+            ml_progress_pieces("Writing stacks", i, list->count, process->name.bytes);
             done = bytes == 0 || (put_stack(&lines, process, stacks, list->stacks[i].node) &&
                                   add_line(&lines, bytes));
         }

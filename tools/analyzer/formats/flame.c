@@ -7,6 +7,7 @@
 #include "base/json_writer.h"
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/names/plumbing.h"
+#include "tools/analyzer/progress/progress.h"
 #include "tools/analyzer/stacks/frame_tree.h"
 #include "tools/analyzer/stacks/module_pairs.h"
 #include "tools/analyzer/stacks/process_pairs.h"
@@ -202,6 +203,7 @@ put_values(struct flame *flame, struct ml_json *json, size_t side, const struct 
     for (size_t i = 0; done && list && i < list->count; i++) {
         const struct figures own = figures_of(&list->stacks[i]);
         uint32_t number = number_of(flame, frame_of(flame, side, &list->stacks[i]));
+        ml_progress_pieces("Writing stacks", i, list->count, view->title);
         done = number != 0 && ML_GROW(rows, capacity, number);
         if (done) {
             for (; count < number; count++) {

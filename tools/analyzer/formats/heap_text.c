@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "ipc/wire/event.h"
+#include "tools/analyzer/progress/progress.h"
 
 /* Made-up places begin here and keep this distance, so that no two files meet. */
 static const uint64_t first_address = UINT64_C(0x100000000);
@@ -104,6 +105,7 @@ enum ml_status ml_heap_text_write(const struct ml_stacks *stacks, FILE *out) {
     );
     for (size_t i = 0; i < stacks->tree.count; i++) {
         const struct ml_stack *stack = &stacks->tree.stacks[i];
+        ml_progress_pieces("Writing stacks", i, stacks->tree.count, NULL);
         put_stack(stacks, spots, &stack->own, stack->node, out);
     }
     fputs("\nMAPPED_LIBRARIES:\n", out);

@@ -9,6 +9,7 @@
 #include "tools/analyzer/formats/pprof.pb.h"
 #include "tools/analyzer/model/index.h"
 #include "tools/analyzer/model/string_table.h"
+#include "tools/analyzer/progress/progress.h"
 
 enum { RESIDENT_VALUE = 4, WASTE_VALUE = 5, VALUES = 6 };
 
@@ -470,6 +471,7 @@ static void put_samples(struct writer *writer) {
             details->stacks ? details : &writer->stacks->processes[p];
 
         for (size_t i = 0; i < list->count; i++) {
+            ml_progress_pieces("Writing stacks", i, list->count, process->name.bytes);
             /* Of several heaps malloc's are the profile's sums, and the others stand beside. */
             if (list->stacks[i].heap == 0 || writer->profile->heap.count_bytes > 0) {
                 put_sample(writer, process, &list->stacks[i]);

@@ -9,18 +9,41 @@
 #include <unistd.h>
 
 #include "tools/analyzer/helpers/helper.h"
+#include "tools/analyzer/progress/progress.h"
 #include "tools/analyzer/symbols/search.h"
 
 /* A question is a build id in hex with zeros behind it, an answer a path with zeros behind it. */
 enum { QUESTION_BYTES = ML_BUILD_ID_HEX_BYTES, ANSWER_BYTES = PATH_MAX };
 
-static struct ml_helper helper = {.lost = "debug files from DEBUGINFOD_URLS may be missing"};
+/* Before the server has said how much it is, libdebuginfod counts its own steps, and tells no
+ * total.
+ */
+static void tell_progress(uint64_t done, uint64_t total) {
+    ml_progress_meanwhile("Fetching debug files", total > 0 ? done : 0, total);
+}
+
+static struct ml_helper helper = {
+    .lost = "debug files from DEBUGINFOD_URLS may be missing", .progress = tell_progress};
 
 /* Functions of libdebuginfod. Only the fetcher loads it, as it brings a dozen libraries with it. */
 struct library {
     debuginfod_client *(*begin)(void);
     int (*find)(debuginfod_client *, const unsigned char *, int, char **);
+    void (*set_progress)(debuginfod_client *, debuginfod_progressfn_t);
 };
+
+/* In the helper's process: where the analyzer reads. */
+static int progress_fd = -1;
+
+/* Not 0: the fetch ends. */
+static int on_progress(debuginfod_client *client, long done, long total) {
+    (void)client;
+    return ml_helper_tell(
+               progress_fd, done > 0 ? (uint64_t)done : 0, total > 0 ? (uint64_t)total : 0
+           )
+               ? 0
+               : 1;
+}
 
 static bool library_load(struct library *library) {
     void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -30,7 +53,8 @@ static bool library_load(struct library *library) {
     }
     *(void **)&library->begin = dlsym(handle, "debuginfod_begin");
     *(void **)&library->find = dlsym(handle, "debuginfod_find_debuginfo");
-    return library->begin && library->find;
+    *(void **)&library->set_progress = dlsym(handle, "debuginfod_set_progressfn");
+    return library->begin && library->find && library->set_progress;
 }
 
 /* The debug file's path in debuginfod's cache. */
@@ -57,7 +81,7 @@ static bool fetch(
 }
 
 static void serve(int questions_fd, int answers_fd, int own_fd) {
-    struct library library = {NULL, NULL};
+    struct library library = {.begin = NULL};
     debuginfod_client *client = NULL;
     char question[QUESTION_BYTES];
     char path[ANSWER_BYTES];
@@ -75,6 +99,10 @@ static void serve(int questions_fd, int answers_fd, int own_fd) {
         /* Load it only at the first question, since it opens descriptors. */
         if (!library.begin && library_load(&library)) {
             client = library.begin();
+            if (client) {
+                progress_fd = answers_fd;
+                library.set_progress(client, on_progress);
+            }
         }
         done = fetch(&library, client, question, path);
         goes_on = ml_helper_answer(answers_fd, done, path, done ? sizeof path : 0);

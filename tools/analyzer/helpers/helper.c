@@ -11,6 +11,9 @@
 /* The helper's descriptors, after the three standard ones. */
 enum { QUESTIONS_FD = 3, ANSWERS_FD = 4, OWN_FD = 5, KEPT_FDS = 3, HIGH_FD = 10 };
 
+/* The first byte of an answer. */
+enum { ANSWER_NO = 0, ANSWER_YES = 1, ANSWER_COMES = 2 };
+
 /* All helpers that were started. */
 enum { HELPERS_MAX = 4 };
 static struct ml_helper *helpers[HELPERS_MAX];
@@ -50,8 +53,35 @@ static bool write_all(int fd, const void *bytes, size_t count_bytes) {
     return true;
 }
 
+bool ml_helper_tell(int fd, uint64_t done, uint64_t total) {
+    const char answer = ANSWER_COMES;
+    const uint64_t figures[] = {done, total};
+
+    return write_all(fd, &answer, 1) && write_all(fd, figures, sizeof figures);
+}
+
+/* The answer itself, after what was told of its progress. */
+static bool take_answer(struct ml_helper *helper, char *out_answer) {
+    uint64_t figures[2];
+
+    for (;;) {
+        if (!ml_helper_take(helper, out_answer, 1)) {
+            return false;
+        }
+        if (*out_answer != ANSWER_COMES) {
+            return true;
+        }
+        if (!ml_helper_take(helper, figures, sizeof figures)) {
+            return false;
+        }
+        if (helper->progress) {
+            helper->progress(figures[0], figures[1]);
+        }
+    }
+}
+
 bool ml_helper_answer(int fd, bool is_done, const void *more, size_t more_bytes) {
-    char answer = is_done;
+    char answer = is_done ? ANSWER_YES : ANSWER_NO;
 
     return write_all(fd, &answer, 1) && write_all(fd, more, more_bytes);
 }
@@ -65,7 +95,7 @@ bool ml_helper_ask(
 ) {
     const struct sigaction ignored = {.sa_handler = SIG_IGN};
     struct sigaction before;
-    char answer = 0;
+    char answer = ANSWER_NO;
 
     if (!helper->was_tried || helper->is_gone) {
         return false;
@@ -75,7 +105,7 @@ bool ml_helper_ask(
     helper->is_gone = helper->pid <= 0 || !write_all(helper->to_fd, question, question_bytes) ||
                       !write_all(helper->to_fd, more, more_bytes);
     (void)sigaction(SIGPIPE, &before, NULL);
-    return !helper->is_gone && ml_helper_take(helper, &answer, 1) && answer != 0;
+    return !helper->is_gone && take_answer(helper, &answer) && answer == ANSWER_YES;
 }
 
 bool ml_helper_take(struct ml_helper *helper, void *bytes, size_t count_bytes) {

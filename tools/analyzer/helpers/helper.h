@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct ml_helper {
@@ -18,6 +19,8 @@ struct ml_helper {
     int to_fd, from_fd;
     bool was_tried;
     bool is_gone; /* a question failed, since it is dead */
+    /* Told how far an answer is (ml_helper_tell), in whatever the helper counts; NULL: nobody. */
+    void (*progress)(uint64_t done, uint64_t total);
 };
 
 /* Its work: answer questions until there are no more. `own_fd` as given at the start. */
@@ -45,6 +48,10 @@ const char *ml_helper_lost(size_t at);
 
 /* For helpers: read all of it, or false. */
 bool ml_helper_read(int fd, void *bytes, size_t count_bytes);
+
+/* For helpers, in front of an answer that takes long: so much of it is done. False: the analyzer
+ * has ended. */
+bool ml_helper_tell(int fd, uint64_t done, uint64_t total);
 
 /* For helpers: send the answer, and what follows it. False: the analyzer has ended. */
 bool ml_helper_answer(int fd, bool is_done, const void *more, size_t more_bytes);

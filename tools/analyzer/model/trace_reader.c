@@ -3,9 +3,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/analyzer/model/trace_decode.h"
 #include "tools/analyzer/model/trace_symbols.h"
+#include "tools/analyzer/progress/progress.h"
 
 /* Trace.packet: field 1, length-delimited. */
 enum { PACKET_HEAD_BYTE = 0x0a };
@@ -148,7 +150,10 @@ static enum ml_status read_packets(
     FILE *file, struct ml_trace_decoder *decoder, struct packet_buffer *buffer, size_t *out_whole
 ) {
     struct ml_profile *profile = decoder->profile;
+    struct stat status_of_file = {0};
 
+    /* Of a pipe nobody knows how much will come. */
+    (void)fstat(fileno(file), &status_of_file);
     for (;;) {
         enum step step = read_packet(file, buffer);
         enum ml_status status = ML_OK;
@@ -174,6 +179,7 @@ static enum ml_status read_packets(
             break;
         }
         profile->whole_bytes = buffer->end;
+        ml_progress_bytes("Reading the dump", buffer->end, (uint64_t)status_of_file.st_size, NULL);
         status = ml_trace_decode_packet(decoder, buffer->bytes, buffer->count);
         if (is_final(status)) {
             return status;

@@ -9,6 +9,7 @@
 #include "tools/analyzer/formats/process_words.h"
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/names/allocator_frames.h"
+#include "tools/analyzer/progress/progress.h"
 
 enum { ML_WORDS_OF_PROCESS_BYTES = 1024, SOURCE_BYTES = 4096 };
 
@@ -215,6 +216,7 @@ static bool by_frames(struct work *work) {
         done = work->rows && rows_find(work);
     }
     for (size_t i = 0; done && i < list->count; i++) {
+        ml_progress_pieces("Adding stacks up", i, list->count, NULL);
         done = count_stack(work, &list->stacks[i], i);
     }
     free(work->frames);

@@ -5,6 +5,7 @@
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/memory/components.h"
+#include "tools/analyzer/progress/progress.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/whole/data.h"
 #include "tools/analyzer/whole/grown.h"
@@ -124,6 +125,7 @@ static void put_stacks(
     for (size_t i = 0; i < count; i++) {
         const struct ml_stack *stack = &list->stacks[i];
 
+        ml_progress_pieces("Writing stacks", i, count, process ? process->name.bytes : NULL);
         ml_json_line(json);
         ml_json_open(json, '{');
         ml_report_json_totals(json, &stack->own);

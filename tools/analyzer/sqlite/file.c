@@ -8,6 +8,7 @@
 
 #include "ipc/trace/mapping.h"
 #include "ipc/wire/event.h"
+#include "tools/analyzer/progress/progress.h"
 #include "tools/analyzer/sqlite/figures.h"
 #include "tools/analyzer/sqlite/memory.h"
 #include "tools/analyzer/formats/units.h"
@@ -267,6 +268,7 @@ static void put_callsites(struct writer *writer) {
     for (size_t i = 0; writer->status == ML_OK && i < count; i++) {
         const struct ml_stack_node *node = &writer->stacks->nodes[i];
 
+        ml_progress_pieces("Writing call sites", i, count, NULL);
         bind(writer, into, 1, i + 1);
         if (node->parent != ML_STACKS_NONE) {
             depths[i] = depths[node->parent] + 1;
@@ -351,6 +353,7 @@ static void put_process_stacks(
         const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
         int column = 0;
 
+        ml_progress_pieces("Writing stacks", i, list->count, process->name.bytes);
         bind(writer, exact, 2, callsite_of(writer, stack));
         bind_text(writer, exact, 3, thread.bytes, thread.count_bytes);
         column = bind_totals(writer, exact, 4, &stack->own);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/analyzer/progress/progress.h"
+
 static uint32_t text_intern(struct ml_frame_tree *tree, const char *text) {
     return ml_string_table_copy(&tree->texts, text, strlen(text));
 }
@@ -120,6 +122,7 @@ static bool nodes_add(
         uint32_t parent =
             node->parent == ML_STACKS_NONE ? ML_STACKS_NONE : out_frames[node->parent];
 
+        ml_progress_pieces("Merging stacks", i, stacks->nodes_count, NULL);
         out_frames[i] = place_add(tree, stacks, &stacks->places[node->place], telling, parent);
         if (out_frames[i] == ML_STACKS_NONE) {
             return false;

@@ -7,6 +7,7 @@
 
 #include "ipc/wire/event.h"
 #include "tools/analyzer/names/script_name.h"
+#include "tools/analyzer/progress/progress.h"
 
 /* Note a process that has the file mapped, preferably one that runs. */
 static void file_found_in(
@@ -200,6 +201,7 @@ static bool nodes_merge(
         uint32_t place_number = ml_stacks_place(stacks, &place);
         uint32_t parent = ML_STACKS_NONE;
 
+        ml_progress_still();
         if (node->parent != 0) {
             parent = merged[ml_profile_node_at(process, node->parent)];
         }
@@ -342,6 +344,9 @@ enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile 
         stacks->series[i] = ML_STACKS_NONE;
     }
     for (size_t i = 0; i < profile->processes_count; i++) {
+        ml_progress_pieces(
+            "Merging processes", i, profile->processes_count, profile->processes[i].name.bytes
+        );
         enum ml_status status =
             process_collect(stacks, &profile->processes[i], &stacks->processes[i]);
         if (status != ML_OK) {

@@ -5,6 +5,7 @@
 #include "ipc/wire/event.h"
 #include "tools/analyzer/model/trace_symbols.h"
 #include "tools/analyzer/names/script_name.h"
+#include "tools/analyzer/progress/progress.h"
 #include "tools/analyzer/stacks/stacks.h"
 
 static bool symbols_reserve(struct ml_stacks *stacks, size_t more) {
@@ -221,6 +222,7 @@ enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolize
     for (size_t i = 0; done && i < count; i++) {
         struct ml_place *place = &stacks->places[order[i]];
 
+        ml_progress_pieces("Reading symbols", i, count, stacks->files[place->file].path.bytes);
         if (place->file != open) {
             open = place->file;
             file = file_open(&stacks->files[open], symbolizer);

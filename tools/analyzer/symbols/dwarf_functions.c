@@ -6,6 +6,7 @@
 
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/search.h"
+#include "tools/analyzer/progress/progress.h"
 
 /* Deeper DIEs are ignored: namespaces, classes, functions, blocks. */
 enum { DEPTH_MAX = 64 };
@@ -85,6 +86,7 @@ bool ml_dwarf_functions_load(struct ml_dwarf_functions *functions, Dwfl_Module *
     for (die = dwfl_module_nextcu(module, NULL, &bias); die;
          die = dwfl_module_nextcu(module, die, &bias)) {
         uint32_t unit = (uint32_t)functions->units_count;
+        ml_progress_still();
         if (!ML_GROW(functions->units, functions->units_capacity, functions->units_count + 1) ||
             !ranges_of(&functions->ranges, die, unit, 0)) {
             return false;

@@ -5,6 +5,7 @@
 
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/search.h"
+#include "tools/analyzer/progress/progress.h"
 #include "tools/analyzer/symbols/demangle.h"
 
 /* How far a symbol without a size may reach: hand-written assembly, not a hole between sections. */
@@ -106,6 +107,7 @@ bool ml_elf_symbols_load(struct ml_elf_symbols *symbols, Dwfl_Module *module) {
         GElf_Addr address = 0;
         const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
 
+        ml_progress_still();
         if (!is_function(&symbol, name)) {
             continue;
         }

@@ -2,11 +2,13 @@
  * LINE of tools/analyzer/sandbox/policy ends the process (0: none does). An exercise is a
  * sub-command with its words, or something that happens now and then, done at once. `--lines` says
  * what lines there are, each with its call and its exercise. */
+#include <errno.h>
 #include <fcntl.h>
 #include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -68,6 +70,15 @@ static int ask_time(const char *path) {
     return syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now) == 0 ? 0 : FAILED;
 }
 
+/* Whether progress would be in its user's way. */
+static int ask_front(const char *path) {
+    pid_t front = 0;
+
+    (void)path;
+    (void)ioctl(STDIN_FILENO, TIOCGPGRP, &front); /* which may be no terminal */
+    return errno != EPERM ? 0 : FAILED;
+}
+
 static int do_abort(const char *path) {
     (void)path;
     abort();
@@ -99,6 +110,7 @@ static const struct {
     {"perf_map", read_perf_map},
     {"fstat", other_fstat},
     {"ask_time", ask_time},
+    {"front", ask_front},
     {"abort", do_abort},
     {"corrupt", corrupt},
     {"grow_block", grow_block},
