@@ -166,6 +166,26 @@ static void put_option(const struct ml_option *option, FILE *out) {
     }
 }
 
+/* How its flags are taken back, by the first of them. */
+static void put_negatives(const struct ml_option_table *table, FILE *out) {
+    char negative[ML_OPTION_NEGATIVE_BYTES];
+    char text[256];
+    for (size_t i = 0; i < table->options_count; i++) {
+        const struct ml_option *option = &table->options[i];
+        if (ml_option_is_flag(option) && option->help != NULL) {
+            (void)snprintf(
+                text,
+                sizeof(text),
+                "take back a flag, as if it had not been said: %s, where the config file has %s",
+                ml_option_negative(option, negative),
+                option->name
+            );
+            put_option(&(struct ml_option){.name = "--no-FLAG", .help = text}, out);
+            return;
+        }
+    }
+}
+
 void ml_option_table_help(const struct ml_option_table *table, FILE *out) {
     (void)fprintf(out, "Usage: %s %s %s\n", table->program, table->name, table->usage);
     if (table->about != NULL) {
@@ -185,6 +205,7 @@ void ml_option_table_help(const struct ml_option_table *table, FILE *out) {
         (void)fputs("\nOptions:\n", out);
     }
     put_option(&ml_option_help, out);
+    put_negatives(table, out);
     if (table->notes != NULL) {
         (void)fputc('\n', out);
         put_wrapped(table->notes, 0, 0, out);
@@ -217,9 +238,13 @@ static void dump_option(const struct ml_option *option, const char *group, struc
         [ML_OPTION_ACTION] = "flag",
     };
     char wants[ML_OPTION_WANTS_BYTES];
+    char negative[ML_OPTION_NEGATIVE_BYTES];
     ml_json_open(json, '{');
     ml_json_string_member(json, "name", option->name);
     put_member(json, "short", option->short_name);
+    if (ml_option_is_flag(option)) {
+        ml_json_string_member(json, "negative", ml_option_negative(option, negative));
+    }
     ml_json_string_member(json, "kind", kinds[option->kind]);
     if (ml_option_has_value(option)) {
         put_member(json, "value", option->value);

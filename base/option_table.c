@@ -41,12 +41,36 @@ static bool is_name(const char *name, const char *word, size_t word_count) {
     return name != NULL && strlen(name) == word_count && strncmp(name, word, word_count) == 0;
 }
 
+bool ml_option_is_flag(const struct ml_option *option) {
+    return option != &ml_option_help &&
+           (option->kind == ML_OPTION_FLAG || option->kind == ML_OPTION_CHOICE);
+}
+
+const char *ml_option_negative(const struct ml_option *option, char out[ML_OPTION_NEGATIVE_BYTES]) {
+    static const char no[] = "--no-";
+    const bool is_negative = strncmp(option->name, no, sizeof(no) - 1) == 0;
+    const char *bare = option->name + (is_negative ? sizeof(no) - 1 : 2);
+    (void)snprintf(out, ML_OPTION_NEGATIVE_BYTES, "%s%s", is_negative ? "--" : no, bare);
+    return out;
+}
+
+/* The option of that name; *out_is_off: the word is a flag's negative form. */
 static const struct ml_option *
-find(const struct ml_option_table *table, const char *word, size_t word_count) {
+find(const struct ml_option_table *table, const char *word, size_t word_count, bool *out_is_off) {
+    *out_is_off = false;
     for (size_t i = 0; i < table->options_count; i++) {
         const struct ml_option *option = &table->options[i];
         if (is_name(option->name, word, word_count) ||
             is_name(option->short_name, word, word_count)) {
+            return option;
+        }
+    }
+    for (size_t i = 0; i < table->options_count; i++) {
+        const struct ml_option *option = &table->options[i];
+        char negative[ML_OPTION_NEGATIVE_BYTES];
+        if (ml_option_is_flag(option) &&
+            is_name(ml_option_negative(option, negative), word, word_count)) {
+            *out_is_off = true;
             return option;
         }
     }
@@ -216,6 +240,21 @@ static bool choose(struct reading *reading, const struct ml_option *option) {
     return true;
 }
 
+/* As if the flag had not been said. Of several that exclude each other another one stays. */
+static void take_back(struct reading *reading, const struct ml_option *option) {
+    char *stored = reading->to + option->offset;
+    unsigned chosen = 0;
+    reading->given &= ~(UINT64_C(1) << (option - reading->table->options));
+    if (option->kind == ML_OPTION_FLAG) {
+        *(bool *)(void *)stored = false;
+        return;
+    }
+    memcpy(&chosen, stored, sizeof(chosen));
+    if (chosen == option->least) {
+        memset(stored, 0, sizeof(chosen));
+    }
+}
+
 static bool take(struct reading *reading, const struct ml_option *option, const char *value) {
     struct ml_error_message why = {.text = ""};
     union stored stored;
@@ -249,13 +288,18 @@ static bool read_option(struct reading *reading, char *const *words, size_t *at,
     const char *word = words[(*at)++];
     const size_t name_count = strcspn(word, "=");
     const char *value = word[name_count] == '=' ? word + name_count + 1 : NULL;
-    const struct ml_option *option = find(reading->table, word, name_count);
+    bool is_off = false;
+    const struct ml_option *option = find(reading->table, word, name_count, &is_off);
     if (option == NULL) {
         return unknown_option(reading, word, name_count);
     }
     if (!ml_option_has_value(option) && value != NULL) {
-        ml_error_set(reading->error, "%s takes no value", option->name);
+        ml_error_set(reading->error, "%.*s takes no value", (int)name_count, word);
         return false;
+    }
+    if (is_off) {
+        take_back(reading, option);
+        return true;
     }
     *out_help = option == &ml_option_help;
     if (*out_help) {
@@ -386,6 +430,7 @@ enum ml_option_outcome ml_option_table_read(
 
 /* A row of what is in force; `word` NULL: nothing was said. */
 static void explain(
+    const struct ml_option_table *table,
     const struct ml_option *option,
     const char *word,
     const char *value,
@@ -393,8 +438,13 @@ static void explain(
     FILE *out
 ) {
     const char *equals = word != NULL ? strchr(word, '=') : NULL;
+    bool is_off = false;
+    if (word != NULL) {
+        (void)find(table, word, strcspn(word, "="), &is_off);
+    }
     const char *shown = equals != NULL  ? equals + 1
                         : value != NULL ? value
+                        : is_off        ? "off"
                         : word != NULL  ? "on"
                                         : "";
     (void)fprintf(out, "  %-32s  ", option->name);
@@ -417,14 +467,22 @@ static bool explain_words(
         if (words[i][0] != '-') {
             continue;
         }
-        const struct ml_option *found = find(reading->table, words[i], count);
+        bool is_off = false;
+        const struct ml_option *found = find(reading->table, words[i], count, &is_off);
         if (found == NULL) {
             return unknown_option(reading, words[i], count);
         }
         const bool takes_next =
             words[i][count] == '\0' && ml_option_has_value(found) && !found->is_value_optional;
         if (found == option) {
-            explain(option, words[i], takes_next ? words[i + 1] : NULL, "command line", out);
+            explain(
+                reading->table,
+                option,
+                words[i],
+                takes_next ? words[i + 1] : NULL,
+                "command line",
+                out
+            );
             *out_has = true;
         }
         i += takes_next && words[i + 1] != NULL;
@@ -442,8 +500,9 @@ bool ml_option_table_explain(
     for (size_t i = 0; i < in_advance_count; i++) {
         const size_t count = strcspn(in_advance[i].word, "=");
         struct ml_error_message why = {.text = ""};
+        bool is_off = false;
         reading.error = &why;
-        if (find(table, in_advance[i].word, count) == NULL) {
+        if (find(table, in_advance[i].word, count, &is_off) == NULL) {
             (void)unknown_option(&reading, in_advance[i].word, count);
             ml_error_set(error, "%s: %s", in_advance[i].origin, why.text);
             return false;
@@ -457,8 +516,10 @@ bool ml_option_table_explain(
             continue; /* it is not for people */
         }
         for (size_t i = 0; i < in_advance_count; i++) {
-            if (find(table, in_advance[i].word, strcspn(in_advance[i].word, "=")) == option) {
-                explain(option, in_advance[i].word, NULL, in_advance[i].origin, out);
+            const char *word = in_advance[i].word;
+            bool is_off = false;
+            if (find(table, word, strcspn(word, "="), &is_off) == option) {
+                explain(table, option, in_advance[i].word, NULL, in_advance[i].origin, out);
                 has = true;
             }
         }
@@ -466,14 +527,15 @@ bool ml_option_table_explain(
             return false;
         }
         if (!has) {
-            explain(option, NULL, NULL, "default", out);
+            explain(table, option, NULL, NULL, "default", out);
         }
     }
     return true;
 }
 
 bool ml_option_given(const struct ml_option_table *table, uint64_t given, const char *name) {
-    const struct ml_option *option = find(table, name, strlen(name));
+    bool is_off = false;
+    const struct ml_option *option = find(table, name, strlen(name), &is_off);
     if (option == NULL || option == &ml_option_help) {
         abort(); /* the command asks for what its table does not have */
     }

@@ -134,8 +134,9 @@ enum ml_option_outcome {
 
 /* Read the words behind a sub-command's name into its struct `to`, which holds the defaults.
  *
- * Shape:  "--name", "--name=value", "--name value", the same with "-n"; options and operands in any
- * order, no options behind "--"; NULL-terminated. *out_given has a bit for each option that was
+ * Shape:  "--name", "--name=value", "--name value", the same with "-n"; "--no-name" takes a flag
+ * --name back, and "--name" a flag --no-name; options and operands in any order, no options behind
+ * "--"; NULL-terminated. *out_given has a bit for each option that was
  * given (ml_option_given); may be NULL. Owner: the words are borrowed for the struct's life.
  */
 enum ml_option_outcome ml_option_table_read(

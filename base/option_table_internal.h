@@ -12,6 +12,14 @@ extern const struct ml_option ml_option_help;
 /* Whether anything stands behind its name. */
 bool ml_option_has_value(const struct ml_option *option);
 
+/* Whether it is on or off, so that it has a negative form, too. */
+bool ml_option_is_flag(const struct ml_option *option);
+
+enum { ML_OPTION_NEGATIVE_BYTES = 64 };
+
+/* A flag's negative form: "--no-full" of --full, "--stacks" of --no-stacks. Returns `out`. */
+const char *ml_option_negative(const struct ml_option *option, char out[ML_OPTION_NEGATIVE_BYTES]);
+
 /* Room for the longest list of words there is. */
 enum { ML_OPTION_WANTS_BYTES = 400 };
 

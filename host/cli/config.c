@@ -119,8 +119,9 @@ const struct ml_option_table ml_config_table = {
     .operands = ML_OPERANDS_COMMAND,
     .operands_offset = offsetof(struct arguments, command),
     .notes = "The file has sections of commands, [run] or [run attach], and in them long options "
-             "without dashes: memlog-sampling-rate = 64K. What the command line says wins. Lines "
-             "that begin with # are comments. A broken line ends the command. 'memlog --no-config "
+             "without dashes: memlog-sampling-rate = 64K. What the command line says wins, "
+             "and --no-FLAG takes a flag back. Lines that begin with # are comments. A broken line "
+             "ends the command. 'memlog --no-config "
              "COMMAND' does without the file, and so does root where it is another user's.",
     .example = "memlog config run --no-page",
 };

@@ -295,6 +295,8 @@ START_TEST(help_is_made_of_the_table) {
         "  --own[=even]         its own\n"
         "  --secret=URL         where to, with a password\n"
         "  -h, --help           this text\n"
+        "  --no-FLAG            take back a flag, as if it had not been said: --no-loud,\n"
+        "                       where the config file has --loud\n"
         "\n"
         "Notes.\n"
         "\n"
@@ -312,6 +314,7 @@ START_TEST(a_dump_of_the_table_is_one_line_of_json) {
     ck_assert_ptr_nonnull(strstr(text, "{\"name\":\"--output\",\"short\":\"-o\",\"kind\":\"path\"")
     );
     ck_assert_ptr_nonnull(strstr(text, "\"words\":[\"red\",\"green\"]"));
+    ck_assert_ptr_nonnull(strstr(text, "\"short\":\"-l\",\"negative\":\"--no-loud\""));
     ck_assert_ptr_null(strstr(text, "--hidden"));
     free(text);
 }
@@ -338,6 +341,39 @@ START_TEST(what_stands_in_a_file_comes_before_the_words) {
 }
 END_TEST
 
+START_TEST(a_flag_is_taken_back_by_its_negative_form) {
+    ml_option_defaults(in_advance, 3);
+    ck_assert_int_eq(parse(&of_files, "--no-loud --no-json a"), ML_OPTIONS_READ);
+    ck_assert(!wish.loud);
+    ck_assert_int_eq(wish.form, FORM_TEXT);
+    ck_assert(!ml_option_given(&of_files, given, "--loud"));
+    ck_assert(!ml_option_given(&of_files, given, "--json"));
+    /* The last word counts, and of several that exclude each other the other one stays. */
+    ck_assert_int_eq(parse(&of_files, "--no-loud --loud --no-csv a"), ML_OPTIONS_READ);
+    ck_assert(wish.loud);
+    ck_assert_int_eq(wish.form, FORM_JSON);
+    ck_assert_int_eq(parse(&of_files, "--no-json --csv a"), ML_OPTIONS_READ);
+    ck_assert_int_eq(wish.form, FORM_CSV);
+    ck_assert_int_eq(parse(&of_files, "--no-limit a"), ML_OPTIONS_WRONG); /* it is no flag */
+    ck_assert_int_eq(parse(&of_files, "--no-help a"), ML_OPTIONS_WRONG);
+    ck_assert_int_eq(parse(&of_files, "--no-loud=1 a"), ML_OPTIONS_WRONG);
+    ck_assert_str_eq(error.text, "--no-loud takes no value");
+    ml_option_defaults(NULL, 0);
+}
+END_TEST
+
+START_TEST(a_flag_that_says_no_is_taken_back_without_it) {
+    static const struct ml_option quiet[] = {
+        {.name = "--no-noise", ML_FLAG_TO(struct wish, loud), .help = "be quiet"}};
+    static const struct ml_option_table table = {
+        .program = "memlog", .name = "wish", .usage = "", .example = "", ML_OPTIONS(quiet)};
+    ck_assert_int_eq(parse(&table, "--no-noise"), ML_OPTIONS_READ);
+    ck_assert(wish.loud);
+    ck_assert_int_eq(parse(&table, "--no-noise --noise"), ML_OPTIONS_READ);
+    ck_assert(!wish.loud);
+}
+END_TEST
+
 START_TEST(what_is_wrong_in_a_file_is_named_with_its_line) {
     static const struct {
         struct ml_option_default one;
@@ -360,8 +396,8 @@ END_TEST
 
 static void explain_to(const struct ml_option_table *table, FILE *out) {
     static char limit[] = "--limit", number[] = "2", colour[] = "--colour=green", end[] = "--",
-                json[] = "--json";
-    char *const words[] = {limit, number, colour, end, json, NULL};
+                json[] = "--json", quiet[] = "--no-loud";
+    char *const words[] = {limit, number, colour, quiet, end, json, NULL};
     ck_assert_msg(ml_option_table_explain(table, words, out, &error), "%s", error.text);
 }
 
@@ -373,6 +409,7 @@ START_TEST(each_option_is_told_with_where_its_value_comes_from) {
     ck_assert_ptr_nonnull(strstr(text, " 2  command line\n"));
     ck_assert_ptr_nonnull(strstr(text, " green  command line\n"));
     ck_assert_ptr_nonnull(strstr(text, "  --json                            default\n"));
+    ck_assert_ptr_nonnull(strstr(text, "  --loud                            off  command line\n"));
     ck_assert_ptr_null(strstr(text, "--hidden"));
     free(text);
     static char wrong_word[] = "--limt";
@@ -399,6 +436,8 @@ int main(void) {
     tcase_add_test(tcase, help_is_made_of_the_table);
     tcase_add_test(tcase, a_dump_of_the_table_is_one_line_of_json);
     tcase_add_test(tcase, what_stands_in_a_file_comes_before_the_words);
+    tcase_add_test(tcase, a_flag_is_taken_back_by_its_negative_form);
+    tcase_add_test(tcase, a_flag_that_says_no_is_taken_back_without_it);
     tcase_add_test(tcase, what_is_wrong_in_a_file_is_named_with_its_line);
     tcase_add_test(tcase, each_option_is_told_with_where_its_value_comes_from);
     return run_suite("base/option_table", tcase);

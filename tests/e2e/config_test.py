@@ -30,6 +30,23 @@ class Config(harness.Case):
         self.assertEqual(self.say("run", "-o", "others", "--", "/bin/true"), ("", ""))
         self.assertTrue((self.folder / "others").exists())
 
+    def test_a_flag_of_the_file_is_taken_back_by_a_word(self):
+        self.write("[run]", "no-page", "quiet", "output = dumps", "[report]", "json", "plumbing", "[timeline]", "no-stacks")
+        self.say("run", "--", "/bin/true")
+        dump = next((self.folder / "dumps").glob("*.exit.pftrace"))
+        self.assertNotIn('{"memlog"', self.say("report", "--no-json", dump)[0])
+        self.assertTrue(self.say("report", "--no-csv", dump)[0].startswith('{"memlog"'))
+        err = self.say("run", "--no-quiet", "--page", "-o", "others", "--", "/bin/true")[1]
+        self.assertIn("http://127.0.0.1:", err)
+        rows = dict((line.split()[0], line.split()[1:]) for line in self.say("config", "report", "--no-json")[0].splitlines())
+        self.assertEqual(rows["--json"], ["off", "command", "line"])
+        self.assertEqual(rows["--plumbing"], ["on", f"{self.file}:7"])
+        rows = [line.split() for line in self.say("config", "timeline", "--stacks")[0].splitlines()]
+        self.assertIn(["--no-stacks", "off", "command", "line"], rows)
+        self.write("[report]", "json", "no-json", "[timeline]", "no-limit")
+        self.assertNotIn('{"memlog"', self.say("report", dump)[0])
+        self.assertIn(f"{self.file}:5: unknown option '--no-limit'", self.say("timeline", dump, code=2)[1])
+
     def test_a_wrong_line_is_named_and_ends_the_commands_that_it_is_for(self):
         self.write("[run]", "memlog-sampling-rate = much", "[report]", "limt = 1")
         err = self.say("run", "--", "/bin/touch", "ran", code=2)[1]

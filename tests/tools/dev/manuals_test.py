@@ -62,6 +62,7 @@ class Manuals(unittest.TestCase):
             page = SHARE / "man" / "man1" / f"memlog-{table['command']}.1"
             self.assertIn(f"memlog-{table['command']}".replace("-", "\\-"), overview)
             text = page.read_text()
+            self.assertEqual("\\fIFLAG\\fR" in text, any("negative" in option for option in table["options"]), page.name)
             for option in table["options"]:
                 self.assertIn("\\fB" + option["name"].replace("-", "\\-") + "\\fR", text, page.name)
 
@@ -85,6 +86,7 @@ class Manuals(unittest.TestCase):
             "memlog run --memlog-stack-mode=mi": {"mixed"},
             "memlog help symb": {"symbolize"},
             "memlog page fold": {"folder"},
+            "memlog report --no-js": {"--no-json"},
             "memlog report one": {"one.pftrace"},
         }
 

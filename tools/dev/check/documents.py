@@ -13,6 +13,7 @@ Of README.md and docs/, outside of what a fence marks as output (```text, ```jso
   option    each `--x` stands in the help of its sub-command, or, quoted alone, in some help of memlog's
 """
 import functools
+import json
 import pathlib
 import re
 import shlex
@@ -117,12 +118,22 @@ def subcommands(out):
     return re.findall(r"^  (\w+)  ", help_of(out), re.M)
 
 
+@functools.cache
+def negatives(out):
+    """sub-command -> the negative forms of its flags."""
+    answer = subprocess.run([str(out / "memlog"), "help", "--dump-options"], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    forms = {}
+    for table in map(json.loads, answer.stdout.splitlines()):
+        forms.setdefault(table["command"], set()).update(option["negative"] for option in table["options"] if "negative" in option)
+    return forms
+
+
 def options_of(out, subcommand):
-    """Every option that the help of a sub-command names."""
+    """Every option that the help of a sub-command names, and the negative forms of flags."""
     text = help_of(out, subcommand)
     if subcommand == "upload":
         text += help_of(out, "upload", "--dry-run")
-    return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text)) | {"--help", "-h"}
+    return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text)) | {"--help", "-h"} | negatives(out).get(subcommand, set())
 
 
 def all_options(out):

@@ -28,6 +28,11 @@ def values_of(option):
     return option.get("words", []), kind_of(option.get("value") or "")
 
 
+def negatives(table):
+    """The negative forms of a command's flags: offered only once a word begins like one."""
+    return [option["negative"] for option in table["options"] if "negative" in option]
+
+
 def spellings(option):
     return [option["short"], option["name"]] if "short" in option else [option["name"]]
 
@@ -51,7 +56,7 @@ _memlog_of_kind() {
 
 _memlog() {
     local IFS=$' \t\n' word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} before=${COMP_WORDS[COMP_CWORD-1]}
-    local options="" values="" operands="" value="" i
+    local options="" negatives="" values="" operands="" value="" i
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W "$_memlog_commands" -- "$word")
@@ -94,6 +99,9 @@ _memlog() {
         fi
         return
     fi
+    if [[ $word == --no-* ]]; then
+        options+=" $negatives"
+    fi
     if [[ $word == -* || -z $operands ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
         if [[ ${COMPREPLY[0]:-} == *= ]]; then
@@ -119,6 +127,7 @@ def bash_case(table):
                 values.append(f"{spelling}={'|'.join(words) if words else ':' + kind}")
     return f"""    {table['command']})
         options="{' '.join(options)}"
+        negatives="{' '.join(negatives(table))}"
         values="{' '.join(values)}"
         operands="{operands_of(table)}"
         ;;"""
@@ -154,6 +163,7 @@ _memlog_commands() {
 
 _memlog() {
     local curcontext=$curcontext state line
+    local -a negatives
     _arguments -C '(- *)--help[the commands]' '(- *)--version[name the version]' '1: :_memlog_commands' '*:: :->rest'
     [[ $state == rest ]] || return
     curcontext=${curcontext%:*}-$words[1]:
@@ -194,7 +204,10 @@ def zsh_option(option):
 
 
 def zsh_case(table):
-    lines = [f"    {table['command']})", "        _arguments -s -S : \\"]
+    lines = [f"    {table['command']})"]
+    if negatives(table):
+        lines.append(f"        [[ $PREFIX == --no-* ]] && negatives=({' '.join(map(zsh_quoted, negatives(table)))})")
+    lines.append("        _arguments -s -S : $negatives \\")
     for option in table["options"]:
         lines += [line + " \\" for line in zsh_option(option)]
     operands = operands_of(table)
@@ -255,4 +268,6 @@ def fish(tables):
             words = f" -a {fish_quoted(FISH_KINDS[operands])}" if FISH_KINDS[operands] else ""
             lines.append(f"complete -c memlog -n '__fish_seen_subcommand_from {table['command']}'{files}{words}")
         lines += [fish_option(table["command"], option) for option in table["options"]]
+        begun = f"__fish_seen_subcommand_from {table['command']}; and string match -q -- '--no-*' (commandline -ct)"
+        lines += [f"complete -c memlog -n {fish_quoted(begun)} -l {negative[2:]}" for negative in negatives(table)]
     return "\n".join(lines) + "\n"

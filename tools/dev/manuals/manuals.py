@@ -95,6 +95,10 @@ def command_page(table, version):
             group = option["group"]
             lines.append(f".SS {roff(group)}")
         lines += option_lines(option)
+    negative = next(((option["negative"], option["name"]) for option in table["options"] if "negative" in option), None)
+    if negative:
+        lines += [".TP", bold("--no-") + "\\fIFLAG\\fR"]
+        lines.append(f"take back a flag, as if it had not been said: {bold(negative[0])}, where the config file has {bold(negative[1])}")
     if table.get("notes"):
         lines += [".SH NOTES", *paragraphs(table["notes"])]
     lines += [".SH EXAMPLES", ".nf", roff(table["example"].rstrip("\n")), ".fi", ".SH SEE ALSO", f"{bold('memlog')}(1)"]
