@@ -19,10 +19,20 @@ ask(const struct ml_options *options,
     bool quiet) {
     char budget[WORD_BYTES];
     char base[WORD_BYTES];
-    const bool has_base = options->budget_base != NULL;
-    const char *const words[] = {"check", budget, what, has_base ? base : NULL, NULL};
+    char suppressions[WORD_BYTES];
+    const char *words[6] = {"check", budget, what};
+    size_t count = 3;
     (void)snprintf(budget, sizeof(budget), "--budget=%s", options->budget);
-    (void)snprintf(base, sizeof(base), "--base=%s", has_base ? options->budget_base : "");
+    if (options->budget_base != NULL) {
+        (void)snprintf(base, sizeof(base), "--base=%s", options->budget_base);
+        words[count++] = base;
+    }
+    if (options->budget_suppressions != NULL) {
+        (void)snprintf(
+            suppressions, sizeof(suppressions), "--suppressions=%s", options->budget_suppressions
+        );
+        words[count++] = suppressions;
+    }
     return ml_analyzer_run(inherited, words, quiet);
 }
 

@@ -89,6 +89,10 @@ static enum ml_status parse(
         ml_error_set(error, "--budget-base goes with --budget=FILE");
         return ML_PEER_FORM;
     }
+    if (options->budget_suppressions != NULL && options->budget == NULL) {
+        ml_error_set(error, "--budget-suppressions goes with --budget=FILE");
+        return ML_PEER_FORM;
+    }
     options->sampling_bytes = ml_sampling_bytes(options->sampling, options->sampling_bytes);
     if (options->buffer_bytes != 0) {
         options->staging_slots =

@@ -83,10 +83,11 @@ struct ml_options {
     uint32_t keep_processes;       /* ended processes whose profiles are not folded */
     bool end_with_root;
     bool quiet;
-    bool help;               /* --help was given: nothing else counts */
-    const char *output;      /* NULL: memlog.PROGRAM.PID in the current folder */
-    const char *budget;      /* rules that the final dump is held against; NULL: none */
-    const char *budget_base; /* a dump that growth is counted from; NULL: none */
+    bool help;                       /* --help was given: nothing else counts */
+    const char *output;              /* NULL: memlog.PROGRAM.PID in the current folder */
+    const char *budget;              /* rules that the final dump is held against; NULL: none */
+    const char *budget_base;         /* a dump that growth is counted from; NULL: none */
+    const char *budget_suppressions; /* known leaks that it leaves out; NULL: none */
     struct ml_trigger_rules triggers;
     struct ml_page_place page; /* where the live page is; ML_PAGE_NONE: there is none */
     bool page_remote;          /* other machines may reach it */

@@ -111,6 +111,10 @@ class Schemas(browsing.Case):
         self.valid("timeline", "timeline", "--json", "--limit=3", later)
         self.valid("diff", "diff", "--json", "--limit=10", earlier, later)
         self.valid("leaks", "diff", "--leaks", "--limit=10", later)
+        (self.folder / "known").write_text("leak:^main$\nleak:libc.so*\nleak:^none$\n")
+        known = f"--suppressions={self.folder / 'known'}"
+        self.assertIn("suppressed", self.valid("report", "report", "--json", known, later)["dump"])
+        self.assertIn("suppressed", self.valid("diff", "diff", "--json", known, earlier, later)["to"]["dump"])
         return told
 
     def dumps(self, *options):

@@ -7,6 +7,7 @@
 #include "tools/analyzer/budget/output.h"
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/cli/newest.h"
+#include "tools/analyzer/cli/suppress.h"
 #include "tools/analyzer/cli/text_file.h"
 
 /* More runs of one program tell nothing more of its noise. */
@@ -14,8 +15,16 @@ enum { DUMPS_MAX = 256, BASES_MAX = 64 };
 
 enum { NOW, BASE, SIDES };
 
+/* What was left out of the dumps, for as long as they are judged. */
+struct told {
+    struct ml_suppressed suppressed[DUMPS_MAX + BASES_MAX];
+    const char *files[DUMPS_MAX + BASES_MAX];
+    size_t count;
+};
+
 struct request {
-    const char *budget, *junit, *sarif;
+    struct told *told;
+    const char *budget, *junit, *sarif, *suppressions;
     bool is_budget_alone;
     const char *bases[BASES_MAX];
     size_t bases_count;
@@ -51,6 +60,7 @@ static const struct ml_option options[] = {
      ML_PATH_TO(struct request, sarif),
      .value = "FILE",
      .help = "write SARIF 2.1.0, too: at the line of the function where it is known"},
+    ML_ROW_SUPPRESSIONS(struct request, suppressions),
     {.name = "--validate",
      ML_FLAG_TO(struct request, is_budget_alone),
      .help = "read the budget, and look whether the base is there, but judge nothing"},
@@ -100,6 +110,7 @@ static int add_dump(
         .path = path,
         .output_path = request->junit,
         .second_output_path = request->sarif,
+        .suppressions = request->suppressions,
         .processes = ML_LOAD_OWN,
         .takes_unrecorded = true,
         .finds_types = asks_for_types(budget)};
@@ -116,8 +127,22 @@ static int add_dump(
         ml_command_say_of(command, path, "%s", ml_status_text(ML_ENV_MEMORY));
         exit_code = ML_EXIT_FAILED;
     }
+    if (loaded.suppressed.rules) {
+        request->told->files[request->told->count] = path;
+        request->told->suppressed[request->told->count++] = loaded.suppressed;
+        loaded.suppressed = (struct ml_suppressed){.rules = NULL};
+    }
     ml_loaded_fini(&loaded);
     return exit_code;
+}
+
+static void tell_suppressed(const struct told *told) {
+    const struct ml_suppressed *all[DUMPS_MAX + BASES_MAX];
+
+    for (size_t i = 0; i < told->count; i++) {
+        all[i] = &told->suppressed[i];
+    }
+    ml_command_tell_suppressed(all, told->count > 1 ? told->files : NULL, told->count, stdout);
 }
 
 static int write_one(
@@ -151,6 +176,7 @@ static int tell(
         exit_code = write_one(command, request->sarif, ml_budget_sarif, verdicts);
     }
     ml_budget_text(verdicts, stdout);
+    tell_suppressed(request->told);
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_finish(command);
     }
@@ -190,8 +216,12 @@ static int check(
     return exit_code;
 }
 
-/* Whether the dumps to compare with are there, before a run that may take long. */
-static int look_for_bases(const struct ml_command *command, const struct request *request) {
+/* Whether known leaks can be read and the dumps to compare with are there, before a run that may
+ * take long. */
+static int look_for_files(const struct ml_command *command, const struct request *request) {
+    if (request->suppressions && !ml_command_suppressions(command, request->suppressions)) {
+        return ML_EXIT_USAGE;
+    }
     for (size_t i = 0; i < request->bases_count; i++) {
         const char *base = request->bases[i];
         bool is_stream = false;
@@ -230,8 +260,8 @@ static int complete(const struct ml_command *command, struct request *request) {
     return ML_EXIT_OK;
 }
 
-static int run(const struct ml_command *command, char *const *words) {
-    struct request request = {.budget = NULL};
+static int judge_all(const struct ml_command *command, char *const *words, struct told *told) {
+    struct request request = {.told = told};
     struct ml_budget_dump dumps[SIDES][DUMPS_MAX] = {{{.file = NULL}}};
     struct ml_budget_side sides[SIDES] = {{.dumps = dumps[NOW]}, {.dumps = dumps[BASE]}};
     struct ml_budget_rules budget = {0};
@@ -249,7 +279,7 @@ static int run(const struct ml_command *command, char *const *words) {
     ml_command_confine(&confined);
     exit_code = read_budget(command, &request, &budget);
     if (exit_code == ML_EXIT_OK) {
-        exit_code = request.is_budget_alone ? look_for_bases(command, &request)
+        exit_code = request.is_budget_alone ? look_for_files(command, &request)
                                             : check(command, &request, &budget, sides);
     }
     for (size_t side = 0; side < SIDES; side++) {
@@ -261,6 +291,22 @@ static int run(const struct ml_command *command, char *const *words) {
         }
     }
     ml_budget_fini(&budget);
+    return exit_code;
+}
+
+static int run(const struct ml_command *command, char *const *words) {
+    struct told *told = calloc(1, sizeof *told);
+    int exit_code = ML_EXIT_FAILED;
+
+    if (!told) {
+        ml_command_say(command, "%s", ml_status_text(ML_ENV_MEMORY));
+        return exit_code;
+    }
+    exit_code = judge_all(command, words, told);
+    for (size_t i = 0; i < told->count; i++) {
+        ml_suppressed_fini(&told->suppressed[i]);
+    }
+    free(told);
     return exit_code;
 }
 

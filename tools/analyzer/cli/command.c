@@ -15,6 +15,7 @@
 #include "base/size.h"
 #include "tools/analyzer/cli/newest.h"
 #include "tools/analyzer/cli/progress.h"
+#include "tools/analyzer/cli/suppress.h"
 #include "tools/analyzer/helpers/cache_keeper.h"
 #include "tools/analyzer/helpers/fetcher.h"
 #include "tools/analyzer/helpers/helper.h"
@@ -330,6 +331,11 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     if (status == ML_OK && finds_types) {
         status = ml_stacks_find_types(&loaded->stacks, &loaded->profile);
     }
+    if (status == ML_OK && loaded->suppressions) {
+        status = ml_suppress(
+            loaded->suppressions, &loaded->profile, &loaded->stacks, &loaded->suppressed
+        );
+    }
     if (status == ML_OK && ml_frame_filter_is_any(&load->filter)) {
         status = ml_stacks_filter_frames(&loaded->stacks, &load->filter);
     }
@@ -486,6 +492,12 @@ static int read_profile(
 ) {
     ml_command_confine(load);
     *loaded = (struct ml_loaded){0};
+    if (load->suppressions) {
+        loaded->suppressions = ml_command_suppressions(command, load->suppressions);
+        if (!loaded->suppressions) {
+            return ML_EXIT_USAGE;
+        }
+    }
     if (!read_file(command, load, loaded)) {
         return ML_EXIT_FAILED;
     }
@@ -602,6 +614,7 @@ bool ml_command_knows(
 
 void ml_loaded_fini(struct ml_loaded *loaded) {
     ml_groups_fini(&loaded->groups);
+    ml_suppressed_fini(&loaded->suppressed);
     ml_stacks_fini(&loaded->stacks);
     ml_symbolizer_free(loaded->symbolizer);
     ml_profile_fini(&loaded->profile);

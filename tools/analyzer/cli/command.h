@@ -13,6 +13,7 @@
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/regroup.h"
 #include "tools/analyzer/stacks/stacks.h"
+#include "tools/analyzer/suppressions/suppress.h"
 
 enum {
     ML_EXIT_OK = 0,
@@ -100,6 +101,12 @@ extern const struct ml_command ml_command_upload;
         .help =                                                                                    \
             "what stands outside of the functions, or behind them inside: types, heaps (those "    \
             "of memlog.h beside malloc's) or scopes:"                                              \
+    }
+#define ML_ROW_SUPPRESSIONS(type, member)                                                          \
+    {                                                                                              \
+        .name = "--suppressions", ML_PATH_TO(type, member), .value = "FILE",                       \
+        .help = "leave known leaks out of what is live or left, as LeakSanitizer does: lines of "  \
+                "leak:PATTERN, for a function, source file or module (*, ^, $)"                    \
     }
 #define ML_ROW_PRUNE(type, member)                                                                 \
     {                                                                                              \
@@ -192,7 +199,9 @@ struct ml_loaded {
     struct ml_stacks stacks;
     struct ml_groups groups; /* as ml_load.groups */
     struct ml_symbolizer *symbolizer;
-    bool is_stream;  /* from a pipe: it cannot be read again */
+    const struct ml_suppressions *suppressions; /* those of ml_load; NULL: none */
+    struct ml_suppressed suppressed;            /* by them */
+    bool is_stream;                             /* from a pipe: it cannot be read again */
     bool is_lacking; /* with ml_load.may_lack: the request is not in the dump, which was not
                         processed */
 };
@@ -226,6 +235,7 @@ struct ml_load {
     enum ml_grouping grouping;      /* tools/analyzer/stacks/regroup.h */
     uint32_t dump;                  /* which of the file's, from 1; 0: the last */
     enum ml_groups_of groups;       /* tools/analyzer/report/breakdown.h */
+    const char *suppressions;       /* a file of known leaks; NULL: none */
     const char *alternative_dirs;   /* tools/analyzer/symbols/search.h; NULL: none */
     const char *breakpad_dirs;      /* likewise */
     enum ml_ended ended;            /* whether what processes left counts as live */

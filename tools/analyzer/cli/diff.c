@@ -4,6 +4,7 @@
 
 #include "tools/analyzer/budget/verdict.h"
 #include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/cli/suppress.h"
 #include "tools/analyzer/formats/flame.h"
 #include "tools/analyzer/formats/pprof.h"
 #include "tools/analyzer/report/diff.h"
@@ -19,6 +20,7 @@ struct request {
     uint32_t limit;
     const char *files[ML_DIFF_SIDES];
     const char *heap;
+    const char *suppressions;
     struct ml_frame_filter filter;
     enum ml_grouping grouping;
     struct ml_budget_limit growth; /* is_growth: there is one */
@@ -63,6 +65,7 @@ static const struct ml_option options[] = {
     ML_ROWS_FRAME_FILTER(struct request, filter),
     ML_ROW_BY(struct request, grouping),
     ML_ROW_ENDED(struct request, ended),
+    ML_ROW_SUPPRESSIONS(struct request, suppressions),
     {.name = "--fail-if-grew",
      ML_READ_BY(read_limit),
      .value = "SIZE|PERCENT%",
@@ -124,6 +127,24 @@ write_form(const struct request *request, const struct ml_report sides[ML_DIFF_S
     }
 }
 
+/* JSON has it itself, other forms have no place for it. */
+static void
+tell_suppressed(const struct request *request, const struct ml_report sides[ML_DIFF_SIDES]) {
+    static const char *const where[] = {"FROM", "TO"};
+    const struct ml_suppressed *const both[] = {
+        sides[ML_DIFF_FROM].suppressed, sides[ML_DIFF_TO].suppressed};
+    FILE *out = request->form == FORM_TEXT && !request->output ? stdout : stderr;
+
+    if (!request->suppressions || request->form == FORM_JSON) {
+        return;
+    }
+    if (request->files[ML_DIFF_TO]) {
+        ml_command_tell_suppressed(both, where, ML_DIFF_SIDES, out);
+    } else {
+        ml_command_tell_suppressed(&both[ML_DIFF_TO], NULL, 1, out);
+    }
+}
+
 static int
 say(const struct ml_command *command,
     const struct request *request,
@@ -133,6 +154,7 @@ say(const struct ml_command *command,
 
     if (status == ML_OK) {
         status = ml_output_close(&output, write_form(request, sides, output.file));
+        tell_suppressed(request, sides);
     }
     return ml_command_written(command, request->output, status);
 }
@@ -156,11 +178,13 @@ static int load_sides(
           .filter = request->filter,
           .grouping = request->grouping,
           .ended = request->ended,
+          .suppressions = request->suppressions,
           .finds_types = request->form == FORM_TEXT || request->form == FORM_JSON,
           .processes = request->form == FORM_PPROF ? ML_LOAD_AS_TREE : ML_LOAD_OWN};
         out_reports[side] = (struct ml_report){
             .profile = &loaded[side].profile,
             .stacks = &loaded[side].stacks,
+            .suppressed = request->suppressions ? &loaded[side].suppressed : NULL,
             .file_path = path,
             .limit = request->limit,
         };

@@ -3,6 +3,7 @@
 
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/cli/progress.h"
+#include "tools/analyzer/cli/suppress.h"
 #include "tools/analyzer/report/report.h"
 #include "tools/analyzer/screen/screen.h"
 #include "tools/analyzer/symbols/elf_allocators.h"
@@ -62,6 +63,7 @@ static const struct ml_option options[] = {
     ML_ROW_HEAP(struct request, load.heap),
     ML_ROW_DUMP(struct request, load.dump),
     ML_ROW_ENDED(struct request, load.ended),
+    ML_ROW_SUPPRESSIONS(struct request, load.suppressions),
     {.name = "--full",
      ML_CHOICE_TO(struct request, form, FORM_FULL),
      .group = "Form",
@@ -165,6 +167,7 @@ static void say(enum form form, const struct ml_report *report) {
 static int
 tell(const struct ml_command *command, struct request *request, const struct ml_loaded *loaded) {
     struct ml_report *report = &request->report;
+    const struct ml_suppressed *suppressed = &loaded->suppressed;
     struct ml_breakdown breakdown = {0};
     enum ml_status status = ML_OK;
     int exit_code = ML_EXIT_FAILED;
@@ -172,6 +175,7 @@ tell(const struct ml_command *command, struct request *request, const struct ml_
     report->profile = &loaded->profile;
     report->stacks = &loaded->stacks;
     report->groups = &loaded->groups;
+    report->suppressed = suppressed->rules ? suppressed : NULL;
     report->breakdown = &breakdown;
     if (report->list == ML_LIST_ROWS) {
         ml_command_progress_begin();
@@ -185,6 +189,10 @@ tell(const struct ml_command *command, struct request *request, const struct ml_
         ml_command_progress_resume(stdout);
         say(request->form, report);
         ml_command_progress_end();
+        if (request->form != FORM_JSON) { /* which has it itself */
+            FILE *out = request->form == FORM_CSV ? stderr : stdout;
+            ml_command_tell_suppressed(&suppressed, NULL, 1, out);
+        }
         exit_code = ml_command_finish(command);
     } else {
         ml_command_say(command, "%s", ml_status_text(status));

@@ -1,6 +1,7 @@
 #include <stdbool.h>
 
 #include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/cli/suppress.h"
 #include "tools/analyzer/growth/suspects.h"
 #include "tools/analyzer/report/timeline.h"
 
@@ -17,14 +18,17 @@ static const struct ml_option options[] = {
      .help = "every function that was followed, with its verdict, for programs"},
     ML_ROW_LIMIT(struct request, limit, "so many functions of each list (default: 5)"),
     ML_ROW_DUMP(struct request, load.dump),
+    ML_ROW_SUPPRESSIONS(struct request, load.suppressions),
 };
 
 static int
 say(const struct ml_command *command, const struct request *request, const struct ml_loaded *loaded
 ) {
+    const struct ml_suppressed *suppressed = &loaded->suppressed;
     const struct ml_report report = {
         .profile = &loaded->profile,
         .stacks = &loaded->stacks,
+        .suppressed = suppressed->rules ? suppressed : NULL,
         .file_path = request->load.path,
         .limit = request->limit};
     struct ml_suspects suspects;
@@ -50,6 +54,7 @@ say(const struct ml_command *command, const struct request *request, const struc
     } else {
         const struct ml_report_style style = ml_command_style();
         ml_suspects_text(&suspects, &style, stdout);
+        ml_command_tell_suppressed(&suppressed, NULL, 1, stdout);
     }
     ml_suspects_fini(&suspects);
     return ml_command_finish(command);

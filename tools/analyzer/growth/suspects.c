@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/analyzer/model/memory.h"
+#include "tools/analyzer/suppressions/suppress.h"
 
 /* Less growth than that, or than this part of the process's peak, is nobody's leak. */
 enum { LEAST_GROWN_BYTES = 16 << 10, LEAST_GROWN_PART = 1000 };
@@ -218,7 +219,8 @@ static size_t follow(
         const size_t series = process->series_first + i;
         struct followed *stack = &out_stacks[count];
         struct ml_told told;
-        if (!report->profile->series[series].is_stack) {
+        if (!report->profile->series[series].is_stack ||
+            ml_suppressed_has(report->suppressed, report->stacks->series[series])) {
             continue;
         }
         *stack = (struct followed

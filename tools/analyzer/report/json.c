@@ -7,6 +7,7 @@
 #include "tools/analyzer/memory/components.h"
 #include "tools/analyzer/progress/progress.h"
 #include "tools/analyzer/report/internal.h"
+#include "tools/analyzer/suppressions/suppress.h"
 #include "tools/analyzer/whole/data.h"
 #include "tools/analyzer/whole/grown.h"
 
@@ -274,6 +275,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     put_trigger(json, report);
     put_gaps(json, profile);
     put_not_profiled(json, profile);
+    ml_suppressed_json(report->suppressed, json);
     ml_json_close(json, '}');
 }
 

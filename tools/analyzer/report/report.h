@@ -33,8 +33,9 @@ struct ml_report {
     enum ml_metric metric;
     enum ml_breakdown_by by;
     enum ml_breakdown_order order;
-    const struct ml_breakdown *breakdown; /* sorted; for ML_LIST_ROWS */
-    const struct ml_groups *groups;       /* for JSON; NULL: none */
+    const struct ml_breakdown *breakdown;   /* sorted; for ML_LIST_ROWS */
+    const struct ml_groups *groups;         /* for JSON; NULL: none */
+    const struct ml_suppressed *suppressed; /* known leaks that were left out; NULL: none */
 };
 
 /* Version 1 of the JSON. Without a limit it has every stack. */
