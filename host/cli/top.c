@@ -190,9 +190,12 @@ static void ask_functions(void *context, uint32_t pid) {
     struct watching *watching = context;
     if (!watching->has_functions) {
         watching->trouble.text[0] = '\0';
-        watching->has_functions =
-            ml_functions_open(&watching->functions, watching->inquiry.path, &watching->trouble) ==
-            ML_OK;
+        watching->has_functions = ml_functions_open(
+                                      &watching->functions,
+                                      watching->inquiry.path,
+                                      &watching->top->pids,
+                                      &watching->trouble
+                                  ) == ML_OK;
     }
     if (watching->has_functions) {
         ml_functions_ask(&watching->functions, pid);
@@ -255,6 +258,8 @@ static bool show(const struct top *top) {
         .take = take_answer,
         .ask_functions = ask_functions,
         .take_functions = take_functions,
+        .named_count = top->pids.count,
+        .named_pid = top->pids.count == 1 ? top->pids.items[0] : 0,
         .sort = top->sort,
         .delay_seconds = top->delay_seconds,
     };

@@ -27,10 +27,38 @@ static void on_worker(void *context, pid_t pid) {
     functions->worker = pid;
 }
 
+/* NULL: no memory. */
+static char *word_of(const struct ml_pids *pids) {
+    char *word = NULL;
+    size_t count = 0;
+    FILE *out = open_memstream(&word, &count);
+    if (out == NULL) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < pids->count; i++) {
+        (void)fprintf(out, "%s%" PRIu32, i == 0 ? "--pids=" : ",", pids->items[i]);
+    }
+    if (fclose(out) != 0) {
+        free(word);
+        return NULL;
+    }
+    return word;
+}
+
 enum ml_status ml_functions_open(
-    struct ml_functions *functions, const char *path, struct ml_error_message *error
+    struct ml_functions *functions,
+    const char *path,
+    const struct ml_pids *pids,
+    struct ml_error_message *error
 ) {
     *functions = (struct ml_functions){.snapshot_fd = -1};
+    if (pids != NULL && pids->count > 0) {
+        functions->pids_word = word_of(pids);
+        if (functions->pids_word == NULL) {
+            ml_error_set(error, "no memory");
+            return ML_ENV_MEMORY;
+        }
+    }
     enum ml_status status = ml_paths_find(ML_ANALYZER_FILE, functions->analyzer_path, error);
     if (status != ML_OK) {
         return status;
@@ -66,6 +94,7 @@ void ml_functions_close(struct ml_functions *functions) {
     ml_descriptor_close(&functions->snapshot_fd);
     free(functions->shown.rows);
     free(functions->before.rows);
+    free(functions->pids_word);
     *functions = (struct ml_functions){.snapshot_fd = -1};
 }
 
@@ -149,7 +178,7 @@ static void analyze(struct ml_functions *functions) {
              "--metric=live",
              ROWS_WORD,
              ML_ANALYZER_FIRST_PATH,
-             functions->pid != 0 ? pid_word : NULL},
+             functions->pid != 0 ? pid_word : functions->pids_word},
         .first_fd = functions->snapshot_fd,
         .second_fd = -1,
         .on_done = on_analyzed,

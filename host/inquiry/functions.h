@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/error_message.h"
+#include "base/option_table.h"
 #include "host/inquiry/inquiry.h"
 #include "host/process/launcher.h"
 #include "host/terminal/top_functions.h"
@@ -35,6 +36,7 @@ struct ml_functions {
     enum ml_inquiry_state outcome; /* of the analysis, until it is taken */
     int snapshot_fd;               /* -1: none */
     pid_t worker;                  /* 0: none */
+    char *pids_word;               /* "--pids=1,22": those that pid 0 means; NULL: all */
     uint32_t pid, wanted_pid;      /* of the look that is being made; of the last question */
     bool is_stale;                 /* asked anew meanwhile: it is dropped, and another one made */
     struct ml_functions_look shown, before;
@@ -42,15 +44,20 @@ struct ml_functions {
     char trouble[256]; /* why the last look failed */
 };
 
-/* `path` is that of the host's command socket.
+/* `path` is that of the host's command socket. `pids` are the processes that are looked at
+ * together; NULL, or none: all of the run.
  *
  * Errors: with an error message.
  * Owner:  ml_functions_close, also after an error. */
-ML_NODISCARD enum ml_status
-ml_functions_open(struct ml_functions *functions, const char *path, struct ml_error_message *error);
+ML_NODISCARD enum ml_status ml_functions_open(
+    struct ml_functions *functions,
+    const char *path,
+    const struct ml_pids *pids,
+    struct ml_error_message *error
+);
 void ml_functions_close(struct ml_functions *functions);
 
-/* Look at the process with that pid; 0: at all of the run. A look that is being made is dropped
+/* Look at the process with that pid; 0: at all together. A look that is being made is dropped
  * when it is done, and this one follows: an answer is never older than its question. */
 void ml_functions_ask(struct ml_functions *functions, uint32_t pid);
 

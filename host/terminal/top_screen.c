@@ -30,6 +30,7 @@ enum { FUNCTIONS_REST_MS = 5000, FUNCTIONS_REST_LOOKS = 10, TROUBLE_BYTES = 256 
 struct functions {
     struct ml_top_function *rows;
     size_t count, shown;
+    size_t named_count;         /* pid 0: of so many; 0: of all */
     enum ml_top_sort sort;      /* ML_TOP_SORT_HEAP or ML_TOP_SORT_GROWTH */
     uint32_t pid;               /* whose; 0: all processes' */
     uint64_t taken_ms;          /* when those on the screen were; 0: none are there */
@@ -72,9 +73,11 @@ static size_t page_lines(void) {
 
 /* The line below functions: whose they are, and how old. */
 static void functions_text(struct functions *functions, char *out, size_t out_bytes) {
-    char whose[TIME_BYTES * 2] = "functions";
+    char whose[3 * TIME_BYTES] = "functions";
     if (functions->pid != 0) {
         (void)snprintf(whose, sizeof(whose), "functions of %" PRIu32, functions->pid);
+    } else if (functions->named_count != 0) {
+        (void)snprintf(whose, sizeof(whose), "functions of %zu PIDs", functions->named_count);
     }
     functions->age_s = (now_ms() - functions->taken_ms) / MS_PER_SECOND;
     if (functions->trouble[0] != '\0') {
@@ -122,7 +125,7 @@ static void draw_help(void) {
         "h ? F1        these keys; Esc ends it",
         "/ F4          names that hold a text: Enter keeps it, Esc ends it",
         "> F6          sort by the next column",
-        "f             functions of all processes, and back",
+        "f             functions of all processes that were asked for, and back",
         "Enter         functions of the process on the marked line; Esc goes back",
         "p Space       freeze, and go on",
         "Up Down       mark another line; PgUp PgDn by a page",
@@ -268,7 +271,8 @@ static void show_table(struct screen *screen, bool has_functions, uint32_t pid) 
     screen->selected = 0;
     screen->filter[0] = '\0';
     if (has_functions) {
-        screen->functions = (struct functions){.pid = pid, .sort = screen->functions.sort};
+        screen->functions = (struct functions
+        ){.pid = pid, .named_count = screen->feed->named_count, .sort = screen->functions.sort};
     }
 }
 
@@ -372,7 +376,7 @@ static bool take_key(struct screen *screen, int key) {
         sort_by_next(screen);
         break;
     case 'f':
-        show_table(screen, !screen->has_functions, 0);
+        show_table(screen, !screen->has_functions, screen->feed->named_pid);
         break;
     case '\n':
     case '\r':

@@ -30,6 +30,8 @@ struct ml_top_feed {
     enum ml_top_answer (*take_functions
     )(void *context, struct ml_top_function **out_rows, size_t *out_count, const char **out_trouble
     );
+    size_t named_count; /* processes that alone are shown; 0: all are */
+    uint32_t named_pid; /* of one */
     enum ml_top_sort sort;
     uint32_t delay_seconds;
 };

@@ -122,6 +122,21 @@ class Top(harness.Case):
         self.keys("f")
         self.sees("?[2Jx")
         self.assertEqual(list(process.memlog_folder.iterdir()), [], "a look leaves no dump behind")
+        # Of PIDs that were named, their functions alone.
+        self.keys("q")
+        self.sees("ended 0")
+        pids = {int(line.split()[0]) for line in self.top().stdout.decode().splitlines()[1:]}
+        for named, told, heap in (((max(pids),), f"functions of {max(pids)}, ", r"9\.."), (sorted(pids), "functions of 2 PIDs, ", r"12\..")):
+            self.screen("send-keys", f"clear; {harness.MEMLOG} top -d 1 {' '.join(map(str, named))}; echo named $?", "Enter")
+            self.sees(">HEAP")
+            self.sees("MiB")
+            self.keys("f")
+            self.sees(told)
+            self.assertRegex(self.screen("capture-pane", "-p"), rf"FUNCTION\n +{heap} MiB +- +\d+  \S")
+            self.keys("q")
+            self.sees("named 0")
+        self.screen("send-keys", f"clear; {harness.MEMLOG} top -d 1 {process.memlog_folder}; echo ended $?", "Enter")
+        self.sees("?[2Jx")
         for columns, mark in ((60, ">PRIVATE"), (200, ">GROWTH/s")):
             self.screen("resize-window", "-x", str(columns), "-y", "10")
             self.screen("send-keys", ">")

@@ -145,7 +145,9 @@ END_TEST
 static void open_functions(struct ml_functions *functions) {
     struct ml_error_message error = {.text = ""};
     drop_connection();
-    ck_assert_int_eq(ml_functions_open(functions, host.directory.command_path, &error), ML_OK);
+    ck_assert_int_eq(
+        ml_functions_open(functions, host.directory.command_path, NULL, &error), ML_OK
+    );
     take_connection();
 }
 

@@ -447,6 +447,10 @@ narrow(const struct ml_command *command, const struct ml_load *load, struct ml_p
             return false;
         }
     }
+    if (load->pids && !ml_profile_select_pids(profile, load->pids->items, load->pids->count)) {
+        ml_command_say_of(command, load->path, "none of these processes is in it");
+        return false;
+    }
     if (load->heap && !ml_profile_choose_heap(profile, load->heap) && !load->may_lack_heap) {
         ml_command_say_of(
             command,

@@ -226,6 +226,7 @@ struct ml_load {
     const char *output_path;        /* the only file that may be written; NULL: none */
     const char *second_output_path; /* and this one */
     uint32_t pid;                   /* this process alone, as if it were the tree; 0: all */
+    const struct ml_pids *pids;     /* likewise of several; NULL: all */
     const char *role;               /* processes of that role alone; NULL: all */
     const char *heap;               /* all figures are of that heap's; NULL: malloc's */
     bool may_lack_heap;             /* an earlier dump: the heap may not be in it yet */

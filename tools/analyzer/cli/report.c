@@ -1,4 +1,7 @@
+#include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/analyzer/cli/command.h"
@@ -15,7 +18,29 @@ struct request {
     struct ml_load load;
     struct ml_report report;
     uint32_t limit;
+    struct ml_pids pids;
 };
+
+/* "1,22,333": for `memlog top`. */
+static bool read_pids(void *to, const char *value, struct ml_error_message *why) {
+    struct ml_pids *pids = &((struct request *)to)->pids;
+    bool goes_on = true;
+
+    (void)why;
+    pids->count = 0;
+    while (goes_on) {
+        char *end = NULL;
+        const unsigned long pid = strtoul(value, &end, 10);
+        if (end == value || !isdigit((unsigned char)value[0]) || pid == 0 || pid > INT_MAX ||
+            pids->count == ML_PIDS_MAX) {
+            return false;
+        }
+        pids->items[pids->count++] = (uint32_t)pid;
+        goes_on = *end == ',';
+        value = goes_on ? end + 1 : end;
+    }
+    return value[0] == '\0';
+}
 
 static const char *const kinds[] = {
     "function",
@@ -60,6 +85,7 @@ static const struct ml_option options[] = {
         struct request, limit, "at most N lines of each list (text: 5 stacks or 20 rows; else all)"
     ),
     ML_ROW_PID(struct request, load.pid, "this process alone, as if it were the tree"),
+    {.name = "--pids", ML_READ_BY(read_pids), .value = "PID,...", .wants = "process ids"},
     ML_ROW_HEAP(struct request, load.heap),
     ML_ROW_DUMP(struct request, load.dump),
     ML_ROW_ENDED(struct request, load.ended),
@@ -106,6 +132,7 @@ static int understand(const struct ml_command *command, struct request *request,
     if (request->form == FORM_JSON && report->list == ML_LIST_STACKS) {
         return ml_command_fail(command, "--json has all stacks by live bytes; sort them there");
     }
+    request->load.pids = request->pids.count > 0 ? &request->pids : NULL;
     request->load.finds_types =
         report->list == ML_LIST_ROWS ? report->by == ML_BY_TYPE : request->form == FORM_JSON;
     report->limit = request->limit;

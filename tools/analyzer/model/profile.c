@@ -139,15 +139,32 @@ static bool has_pid(const struct ml_profile *profile, uint32_t pid) {
     return false;
 }
 
-static bool is_wanted(const struct ml_profile_process *process, uint32_t pid, const char *role) {
-    return pid != 0 ? process->pid == pid : strcmp(ml_profile_role_name(process->role), role) == 0;
+/* Which processes are kept: those with one of the pids, or without any those of the role. */
+struct wanted {
+    const uint32_t *pids;
+    size_t pids_count;
+    const char *role;
+};
+
+static bool names_pid(const struct wanted *wanted, uint32_t pid) {
+    for (size_t i = 0; i < wanted->pids_count; i++) {
+        if (wanted->pids[i] == pid) {
+            return true;
+        }
+    }
+    return false;
 }
 
-static void keep_others(struct ml_profile *profile, uint32_t pid, const char *role) {
+static bool is_wanted(const struct ml_profile_process *process, const struct wanted *wanted) {
+    return wanted->pids_count > 0 ? names_pid(wanted, process->pid)
+                                  : strcmp(ml_profile_role_name(process->role), wanted->role) == 0;
+}
+
+static void keep_others(struct ml_profile *profile, const struct wanted *wanted) {
     size_t kept = 0;
 
     for (size_t i = 0; i < profile->others_count; i++) {
-        if (is_wanted(&profile->others[i], pid, role)) {
+        if (is_wanted(&profile->others[i], wanted)) {
             profile->others[kept++] = profile->others[i];
         } else {
             process_fini(&profile->others[i]);
@@ -156,10 +173,10 @@ static void keep_others(struct ml_profile *profile, uint32_t pid, const char *ro
     profile->others_count = kept;
 }
 
-/* Remove the processes that are not marked, with their data. Of the processes without a profile
- * remove those of another pid, or with pid 0 those of another role. */
+/* Remove the processes that are not marked, with their data, and of those without a profile what is
+ * not wanted. */
 static void
-keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const char *role) {
+keep_marked(struct ml_profile *profile, const bool *is_kept, const struct wanted *wanted) {
     size_t kept = 0;
 
     for (size_t i = 0; i < profile->processes_count; i++) {
@@ -173,7 +190,7 @@ keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const
         process_fini(&profile->processes[i]);
     }
     profile->processes_count = kept;
-    keep_others(profile, pid, role);
+    keep_others(profile, wanted);
     kept = 0;
     for (size_t i = 0; i < profile->gaps_count; i++) {
         uint32_t of = profile->gaps[i].process_id;
@@ -185,7 +202,7 @@ keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const
     kept = 0;
     for (size_t i = 0; i < profile->not_profiled_count; i++) {
         const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
-        if (has_pid(profile, one->parent_pid) || (pid != 0 && one->pid == pid)) {
+        if (has_pid(profile, one->parent_pid) || names_pid(wanted, one->pid)) {
             profile->not_profiled[kept++] = profile->not_profiled[i];
         }
     }
@@ -193,22 +210,21 @@ keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const
     ml_profile_match_series(profile);
 }
 
-/* Keep the processes of that pid, or with pid 0 those of that role. False: there is none, or no
- * memory. */
-static bool select_some(struct ml_profile *profile, uint32_t pid, const char *role) {
+/* False: there is none that is wanted, or no memory. */
+static bool select_some(struct ml_profile *profile, const struct wanted *wanted) {
     bool *is_kept = calloc(profile->processes_count + 1, sizeof *is_kept);
     bool found = false;
 
     for (size_t i = 0; is_kept && i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
-        is_kept[i] = is_wanted(process, pid, role);
+        is_kept[i] = is_wanted(process, wanted);
         found = found || is_kept[i];
     }
-    for (size_t i = 0; is_kept && pid != 0 && i < profile->others_count; i++) {
-        found = found || profile->others[i].pid == pid;
+    for (size_t i = 0; is_kept && i < profile->others_count; i++) {
+        found = found || names_pid(wanted, profile->others[i].pid);
     }
     if (found) {
-        keep_marked(profile, is_kept, pid, role);
+        keep_marked(profile, is_kept, wanted);
         profile->uncovered = (struct ml_profile_text){.bytes = ""}; /* may be about a removed one */
     }
     free(is_kept);
@@ -216,11 +232,23 @@ static bool select_some(struct ml_profile *profile, uint32_t pid, const char *ro
 }
 
 bool ml_profile_select(struct ml_profile *profile, uint32_t pid) {
-    if (pid == 0 || !select_some(profile, pid, "")) {
+    const struct wanted wanted = {.pids = &pid, .pids_count = 1};
+
+    if (pid == 0 || !select_some(profile, &wanted)) {
         return false;
     }
     tree_of_images(profile);
     ml_profile_count_live(profile);
+    return true;
+}
+
+bool ml_profile_select_pids(struct ml_profile *profile, const uint32_t *pids, size_t count) {
+    const struct wanted wanted = {.pids = pids, .pids_count = count};
+
+    if (count == 0 || !select_some(profile, &wanted)) {
+        return false;
+    }
+    ml_profile_sum_shares(profile);
     return true;
 }
 
@@ -243,7 +271,9 @@ void ml_profile_sum_shares(struct ml_profile *profile) {
 }
 
 bool ml_profile_select_role(struct ml_profile *profile, const char *role) {
-    if (!select_some(profile, 0, role)) {
+    const struct wanted wanted = {.role = role};
+
+    if (!select_some(profile, &wanted)) {
         return false;
     }
     ml_profile_sum_shares(profile);

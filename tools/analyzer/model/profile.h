@@ -434,6 +434,10 @@ void ml_profile_restart(struct ml_profile *profile);
  * False: there is none; nothing was changed. */
 bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
 
+/* Keep only the processes with one of these pids, recorded or not. The tree's peak is their share
+ * of the whole tree's. False: there is none; nothing was changed. */
+bool ml_profile_select_pids(struct ml_profile *profile, const uint32_t *pids, size_t count);
+
 /* Keep only the processes of that role (its name). The tree's peak is their share of the whole
  * tree's. False: there is none, or no such role; nothing was changed. */
 bool ml_profile_select_role(struct ml_profile *profile, const char *role);
