@@ -15,31 +15,16 @@
 #include "host/process/log.h"
 #include "host/process/paths.h"
 #include "host/process/signals.h"
-#include "host/process/tree.h"
 
 struct show {
     struct ev_loop *loop;
     struct ml_page *page;
-    struct ml_process_tree tree; /* only the analyzers that the page starts */
 };
-
-static void on_helper(void *context, pid_t pid) {
-    struct show *show = context;
-    ml_process_tree_add_helper(&show->tree, pid);
-}
 
 static void on_signal(void *context, int signal, int code) {
     struct show *show = context;
-    struct ml_process_tree_event event;
     (void)code;
     switch (signal) {
-    case SIGCHLD:
-        while (ml_process_tree_next(&show->tree, &event)) {
-            if (!event.stopped) {
-                ml_page_child_ended(show->page, event.pid, &event.ending);
-            }
-        }
-        break;
     case SIGINT:
     case SIGTERM:
     case SIGHUP:
@@ -142,8 +127,6 @@ static int show_folder(const struct arguments *arguments) {
         .place = &arguments->page,
         .analyzer_path = analyzer_path,
         .inherited = &inherited,
-        .on_helper = on_helper,
-        .context = &show,
     };
     const int exit_code = serve(&show, &setup);
     ev_loop_destroy(show.loop);

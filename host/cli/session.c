@@ -92,7 +92,6 @@ void ml_session_child_ended(
     struct ml_host_session *session, const struct ml_process_tree_event *event
 ) {
     if (session->engine != NULL) {
-        ml_page_child_ended(session->page, event->pid, &event->ending);
         ml_engine_child_ended(session->engine, event->pid, &event->ending);
     }
 }

@@ -68,7 +68,7 @@ void ml_session_run(struct ml_host_session *session);
 /* A dump, as a signal asks for it. */
 void ml_session_dump(struct ml_host_session *session);
 
-/* Tell engine and page that a child has ended. */
+/* Tell the engine that a child has ended. */
 void ml_session_child_ended(
     struct ml_host_session *session, const struct ml_process_tree_event *event
 );

@@ -56,10 +56,11 @@ listen_at_path(struct ml_page_place *place, int *out_fd, struct ml_error_message
     const struct sockaddr_un address = path_address(place);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     remove_stale(place);
-    const mode_t before = umask(0177); /* ours alone, from its first moment */
-    const int bound = fd < 0 ? -1 : bind(fd, (const struct sockaddr *)&address, sizeof(address));
-    (void)umask(before);
-    if (bound != 0 || listen(fd, BACKLOG) != 0) {
+    /* Ours alone, from its first moment: its file is made with the socket's own mode. The umask is
+     * that of all threads of the program. */
+    if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
+        bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+        listen(fd, BACKLOG) != 0) {
         return fail(fd, place, error);
     }
     *out_fd = fd;

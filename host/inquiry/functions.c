@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <ev.h>
 
 #include "base/descriptor.h"
 #include "host/page/analyzer.h"
-#include "host/process/info.h"
 #include "host/process/paths.h"
 
 /* A screen shows some twenty; a filter may look for one of the others. */
@@ -21,11 +19,6 @@
 
 /* Far more than so many rows have. */
 enum { TABLE_BYTES_MAX = 16 << 20, WORD_BYTES = 32 };
-
-static void on_worker(void *context, pid_t pid) {
-    struct ml_functions *functions = context;
-    functions->worker = pid;
-}
 
 /* NULL: no memory. */
 static char *word_of(const struct ml_pids *pids) {
@@ -73,8 +66,6 @@ enum ml_status ml_functions_open(
         .loop = functions->loop,
         .path = functions->analyzer_path,
         .inherited = &functions->inherited,
-        .on_helper = on_worker,
-        .context = functions,
     };
     status = ml_analyzer_open(&setup, &functions->analyzer);
     if (status != ML_OK) {
@@ -218,22 +209,11 @@ static void take_snapshot(struct ml_functions *functions) {
     }
 }
 
-static void take_worker(struct ml_functions *functions) {
-    int status = 0;
-    const pid_t worker = functions->worker;
-    (void)ev_run(functions->loop, EVRUN_NOWAIT);
-    if (worker > 0 && waitpid(worker, &status, WNOHANG) == worker) {
-        const struct ml_ending ending = ml_ending_from_wait(status);
-        functions->worker = 0;
-        ml_analyzer_child_ended(functions->analyzer, worker, &ending);
-    }
-}
-
 enum ml_inquiry_state ml_functions_turn(struct ml_functions *functions) {
     if (functions->phase == ML_FUNCTIONS_SNAPSHOT) {
         take_snapshot(functions);
     } else if (functions->phase == ML_FUNCTIONS_ANALYSIS) {
-        take_worker(functions);
+        (void)ev_run(functions->loop, EVRUN_NOWAIT);
     }
     if (functions->inquiry.state == ML_INQUIRY_GONE && functions->phase == ML_FUNCTIONS_IDLE) {
         return ML_INQUIRY_GONE;

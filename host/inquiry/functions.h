@@ -28,14 +28,13 @@ struct ml_functions_look {
 
 struct ml_functions {
     struct ml_inquiry inquiry; /* its own connection: a snapshot may take long */
-    struct ev_loop *loop;      /* of the analyzer's time limit */
+    struct ev_loop *loop;      /* of the analyzer's */
     struct ml_analyzer *analyzer;
     struct ml_inherited inherited;
     char analyzer_path[PATH_MAX];
     enum { ML_FUNCTIONS_IDLE = 0, ML_FUNCTIONS_SNAPSHOT, ML_FUNCTIONS_ANALYSIS } phase;
     enum ml_inquiry_state outcome; /* of the analysis, until it is taken */
     int snapshot_fd;               /* -1: none */
-    pid_t worker;                  /* 0: none */
     char *pids_word;               /* "--pids=1,22": those that pid 0 means; NULL: all */
     uint32_t pid, wanted_pid;      /* of the look that is being made; of the last question */
     bool is_stale;                 /* asked anew meanwhile: it is dropped, and another one made */

@@ -7,20 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <ev.h>
 
 #include "base/descriptor.h"
+#include "base/watched.h"
+#include "host/process/info.h"
 #include "host/process/loop.h"
+#include "host/process/orphan.h"
 
 /* Below the priority of the profiled programs. */
 enum { ANALYZER_NICE = 10 };
 
-/* Its descriptors come after the standard three. */
-enum { FIRST_FD = 3, SECOND_FD = 4, HIGH_FD = 10 };
+/* The standard three, its files, and where it says how it ended. */
+enum { FDS = ML_WATCHED_FD + 1, HIGH_FD = 10 };
 
 /* How much of its stderr is handed on. */
 enum { TROUBLE_BYTES = 512 };
@@ -29,7 +32,7 @@ enum { TROUBLE_BYTES = 512 };
 enum { EXIT_LACKING = 3 };
 
 /* In front of its command: with --bare it writes errors to stderr without a prefix. */
-static const char *const own_words[] = {"memlog", "--bare"};
+static const char *const own_words[] = {"memlog", ML_WATCHED_WORD, "--bare"};
 enum { OWN_WORDS = sizeof(own_words) / sizeof(own_words[0]) };
 
 struct job {
@@ -37,7 +40,9 @@ struct job {
     int inputs[2];
     int out_fd;
     int trouble_fd;
-    pid_t pid;       /* 0: it waits */
+    pid_t pid;       /* of who tells of its end; 0: it waits */
+    int pidfd;       /* -1: the kernel has none */
+    int status_fd;   /* where that one tells */
     bool is_overdue; /* it was ended */
     ml_analyzer_done *on_done;
     void *context;
@@ -46,8 +51,10 @@ struct job {
 
 struct ml_analyzer {
     struct ml_analyzer_setup setup;
+    char **environment;
     struct job *jobs; /* the first works */
     ev_timer timer;
+    ev_io told, ended; /* the first job's status_fd and pidfd */
 };
 
 static void free_job(struct job *job) {
@@ -58,6 +65,8 @@ static void free_job(struct job *job) {
     ml_descriptor_close(&job->inputs[1]);
     ml_descriptor_close(&job->out_fd);
     ml_descriptor_close(&job->trouble_fd);
+    ml_descriptor_close(&job->pidfd);
+    ml_descriptor_close(&job->status_fd);
     free(job);
 }
 
@@ -76,51 +85,80 @@ static void finish(struct job *job, enum ml_analyzer_verdict verdict, const char
     free_job(job);
 }
 
+/* What the child needs. */
+struct birth {
+    const struct ml_analyzer *analyzer;
+    const struct job *job;
+    int status_fd;
+};
+
 /* The child's side. */
-__attribute__((noreturn)) static void
-become_analyzer(const struct ml_analyzer_setup *setup, struct job *job) {
-    int fds[5] = {-1, job->out_fd, job->trouble_fd, job->inputs[0], job->inputs[1]};
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)setpgid(0, 0); /* the terminal's signals are for the program */
+static void become_analyzer(void *context) {
+    const struct birth *birth = context;
+    const struct job *job = birth->job;
+    int fds[FDS] = {
+        open("/dev/null", O_RDONLY | O_CLOEXEC),
+        job->out_fd,
+        job->trouble_fd,
+        job->inputs[0],
+        job->inputs[1],
+        birth->status_fd,
+    };
     (void)!nice(ANALYZER_NICE);
-    ml_inherited_restore(setup->inherited);
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     /* Move them first: one may have a number that another one is to get. */
-    for (int i = 0; i <= SECOND_FD; i++) {
+    for (int i = 0; i < FDS; i++) {
         fds[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD_CLOEXEC, HIGH_FD) : -1;
     }
-    for (int i = 0; i <= SECOND_FD; i++) {
+    for (int i = 0; i < FDS; i++) {
         if (fds[i] >= 0) {
             (void)dup2(fds[i], i);
         } else {
             (void)close(i);
         }
     }
-    ml_launcher_forget_loader(environ);
-    (void)execv(setup->path, job->arguments);
+    (void)execve(birth->analyzer->setup.path, job->arguments, birth->analyzer->environment);
     _exit(127);
+}
+
+static void on_told(struct ev_loop *loop, ev_io *watcher, int events);
+
+static void watch(struct ml_analyzer *analyzer, const struct job *job) {
+    ml_watch_readable(analyzer->setup.loop, &analyzer->told, on_told, job->status_fd, analyzer);
+    if (job->pidfd >= 0) {
+        ml_watch_readable(analyzer->setup.loop, &analyzer->ended, on_told, job->pidfd, analyzer);
+    }
+    ml_timer_start(analyzer->setup.loop, &analyzer->timer, (double)ML_ANALYZER_TIMEOUT_S);
+}
+
+static void unwatch(struct ml_analyzer *analyzer) {
+    ev_timer_stop(analyzer->setup.loop, &analyzer->timer);
+    ev_io_stop(analyzer->setup.loop, &analyzer->told);
+    ev_io_stop(analyzer->setup.loop, &analyzer->ended);
 }
 
 static bool start_first(struct ml_analyzer *analyzer) {
     struct job *job = analyzer->jobs;
+    int ends[2] = {-1, -1};
     job->out_fd = memfd_create("memlog-page", MFD_CLOEXEC);
     job->trouble_fd = memfd_create("memlog-page-trouble", MFD_CLOEXEC);
-    if (job->out_fd < 0 || job->trouble_fd < 0) {
+    if (job->out_fd < 0 || job->trouble_fd < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
         return false;
     }
-    job->pid = fork();
-    if (job->pid == 0) {
-        become_analyzer(&analyzer->setup, job);
-    }
-    if (job->pid < 0) {
-        job->pid = 0;
+    struct birth birth = {.analyzer = analyzer, .job = job, .status_fd = ends[1]};
+    const pid_t pid =
+        ml_orphan_start(analyzer->setup.inherited, become_analyzer, &birth, &job->pidfd);
+    const int error = errno;
+    (void)close(ends[1]);
+    job->status_fd = ends[0];
+    if (pid < 0) {
+        errno = error;
         return false;
     }
-    analyzer->setup.on_helper(analyzer->setup.context, job->pid);
-    ml_timer_start(analyzer->setup.loop, &analyzer->timer, (double)ML_ANALYZER_TIMEOUT_S);
+    job->pid = pid;
+    if (analyzer->setup.on_helper != NULL) {
+        analyzer->setup.on_helper(analyzer->setup.context, pid);
+    }
+    watch(analyzer, job);
     return true;
 }
 
@@ -135,13 +173,22 @@ static void start_next(struct ml_analyzer *analyzer) {
     }
 }
 
+/* Its worker dies with it. */
+static void end_job(const struct job *job) {
+    if (job->pidfd >= 0) {
+        (void)syscall(SYS_pidfd_send_signal, job->pidfd, SIGKILL, NULL, 0);
+    } else if (job->pid > 0) {
+        (void)kill(job->pid, SIGKILL); /* it has not told of its end, and so has its pid */
+    }
+}
+
 static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_analyzer *analyzer = watcher->data;
     if (analyzer->jobs != NULL && analyzer->jobs->pid > 0) {
         analyzer->jobs->is_overdue = true;
-        (void)kill(analyzer->jobs->pid, SIGKILL);
+        end_job(analyzer->jobs);
     }
 }
 
@@ -152,6 +199,11 @@ ml_analyzer_open(const struct ml_analyzer_setup *setup, struct ml_analyzer **out
         return ML_ENV_MEMORY;
     }
     analyzer->setup = *setup;
+    analyzer->environment = ml_launcher_own_environment(environ);
+    if (analyzer->environment == NULL) {
+        free(analyzer);
+        return ML_ENV_MEMORY;
+    }
     ml_timer_init(&analyzer->timer, on_timer, analyzer);
     *out_analyzer = analyzer;
     return ML_OK;
@@ -162,15 +214,14 @@ void ml_analyzer_close(struct ml_analyzer *take_analyzer) {
     if (analyzer == NULL) {
         return;
     }
-    ev_timer_stop(analyzer->setup.loop, &analyzer->timer);
+    unwatch(analyzer);
     while (analyzer->jobs != NULL) {
         struct job *job = analyzer->jobs;
         analyzer->jobs = job->next;
-        if (job->pid > 0) {
-            (void)kill(job->pid, SIGKILL);
-        }
+        end_job(job);
         finish(job, ML_ANALYZER_FAILED, "memlog ends");
     }
+    free(analyzer->environment);
     free(analyzer);
 }
 
@@ -195,6 +246,8 @@ void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_jo
         .inputs = {-1, -1},
         .out_fd = -1,
         .trouble_fd = -1,
+        .pidfd = -1,
+        .status_fd = -1,
         .on_done = job->on_done,
         .context = job->context,
     };
@@ -225,35 +278,59 @@ static void read_trouble(const struct job *job, char out_trouble[TROUBLE_BYTES])
     }
 }
 
-void ml_analyzer_child_ended(
-    struct ml_analyzer *analyzer, pid_t pid, const struct ml_ending *ending
-) {
-    struct job *job = analyzer->jobs;
-    char trouble[TROUBLE_BYTES] = "";
-    if (job == NULL || job->pid != pid || pid == 0) {
-        return;
+/* How the first job ended, by its own word; without one as its process did. False: it has not. */
+static bool take_ending(const struct job *job, bool is_gone, struct ml_ending *out_ending) {
+    int status = 0;
+    const ssize_t count = read(job->status_fd, &status, sizeof(status));
+    if (count == (ssize_t)sizeof(status)) {
+        *out_ending = ml_ending_from_wait(status);
+        return true;
     }
-    ev_timer_stop(analyzer->setup.loop, &analyzer->timer);
-    analyzer->jobs = job->next;
+    *out_ending = ml_process_ending(job->pid, job->pidfd);
+    return is_gone || count == 0;
+}
+
+/* Of a process that was killed without a word, not every kernel tells the signal. */
+static enum ml_analyzer_verdict
+judge(const struct job *job, const struct ml_ending *ending, char out_trouble[TROUBLE_BYTES]) {
+    const bool is_killed = ending->signal != 0 || !ending->known;
+    out_trouble[0] = '\0';
     if (job->is_overdue) {
         (void)snprintf(
-            trouble,
-            sizeof(trouble),
+            out_trouble,
+            TROUBLE_BYTES,
             "it took more than %d s; memlog convert has all the time",
             ML_ANALYZER_TIMEOUT_S
         );
-    } else if (ending->signal != 0) {
+    } else if (is_killed && ending->signal == 0) {
+        (void)snprintf(out_trouble, TROUBLE_BYTES, "memlog-analyzer was killed");
+    } else if (is_killed) {
         (void)snprintf(
-            trouble, sizeof(trouble), "memlog-analyzer was killed by signal %d", ending->signal
+            out_trouble, TROUBLE_BYTES, "memlog-analyzer was killed by signal %d", ending->signal
         );
     } else if (ending->exit_code != 0) {
-        read_trouble(job, trouble);
+        read_trouble(job, out_trouble);
     }
-    enum ml_analyzer_verdict verdict = ML_ANALYZER_MADE;
-    if (trouble[0] != '\0') {
-        verdict = ending->signal == 0 && ending->exit_code == EXIT_LACKING ? ML_ANALYZER_LACKING
-                                                                           : ML_ANALYZER_FAILED;
+    if (out_trouble[0] == '\0') {
+        return ML_ANALYZER_MADE;
     }
+    return !is_killed && ending->exit_code == EXIT_LACKING ? ML_ANALYZER_LACKING
+                                                           : ML_ANALYZER_FAILED;
+}
+
+static void on_told(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_analyzer *analyzer = watcher->data;
+    struct job *job = analyzer->jobs;
+    struct ml_ending ending;
+    char trouble[TROUBLE_BYTES];
+    if (job == NULL || !take_ending(job, watcher == &analyzer->ended, &ending)) {
+        return;
+    }
+    unwatch(analyzer);
+    analyzer->jobs = job->next;
+    const enum ml_analyzer_verdict verdict = judge(job, &ending, trouble);
     finish(job, verdict, trouble);
     start_next(analyzer);
 }

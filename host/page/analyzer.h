@@ -2,14 +2,14 @@
  * none. Room: host. Context: the host's one thread.
  *
  * One rule: one analyzer runs at a time, at low priority, for a bounded time. Its output is handed
- * on as a file, unread. */
+ * on as a file, unread. It is no child of the host's, whose program may wait for its own
+ * (base/watched.h). */
 #ifndef MEMLOG_HOST_PAGE_ANALYZER_H
 #define MEMLOG_HOST_PAGE_ANALYZER_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "host/process/info.h"
 #include "host/process/launcher.h"
 #include "ipc/wire/ml_status.h"
 
@@ -27,7 +27,7 @@ struct ml_analyzer_setup {
     struct ev_loop *loop;
     const char *path; /* of the program; borrowed for the analyzer's life */
     const struct ml_inherited *inherited;
-    /* A child that is no part of the program was started. */
+    /* A process that is no part of the program was started. May be NULL. */
     void (*on_helper)(void *context, pid_t pid);
     void *context;
 };
@@ -56,7 +56,7 @@ struct ml_analyzer_job {
     void *context;
 };
 
-/* Errors: ML_ENV_MEMORY. */
+/* It runs in the environment of now, without what the loader reads. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_analyzer_open(const struct ml_analyzer_setup *setup, struct ml_analyzer **out_analyzer);
 
@@ -66,10 +66,5 @@ void ml_analyzer_close(struct ml_analyzer *take_analyzer);
 /* Queue a job. Everything but the context is copied. `on_done` is called once, perhaps before this
  * returns. */
 void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_job *job);
-
-/* A child was reaped; perhaps it is ours. */
-void ml_analyzer_child_ended(
-    struct ml_analyzer *analyzer, pid_t pid, const struct ml_ending *ending
-);
 
 #endif

@@ -340,9 +340,3 @@ void ml_page_free(struct ml_page *take_page) {
 const char *ml_page_url(const struct ml_page *page) {
     return page->url;
 }
-
-void ml_page_child_ended(struct ml_page *page, pid_t pid, const struct ml_ending *ending) {
-    if (page != NULL && page->analyzer != NULL) {
-        ml_analyzer_child_ended(page->analyzer, pid, ending);
-    }
-}

@@ -10,7 +10,6 @@
 
 #include "base/error_message.h"
 #include "host/policy/page_place.h"
-#include "host/process/info.h"
 #include "host/process/launcher.h"
 #include "ipc/wire/ml_status.h"
 
@@ -25,7 +24,7 @@ struct ml_page_setup {
     const struct ml_page_place *place;
     const char *analyzer_path; /* borrowed likewise */
     const struct ml_inherited *inherited;
-    /* A child that is no part of the program was started. */
+    /* A process that is no part of the program was started. May be NULL. */
     void (*on_helper)(void *context, pid_t pid);
     void *context;
 };
@@ -43,8 +42,5 @@ void ml_page_free(struct ml_page *take_page);
 
 /* What people open: the address with its token. */
 const char *ml_page_url(const struct ml_page *page);
-
-/* A child was reaped; perhaps it worked for the page. NULL is allowed. */
-void ml_page_child_ended(struct ml_page *page, pid_t pid, const struct ml_ending *ending);
 
 #endif

@@ -41,14 +41,42 @@ void ml_inherited_restore(const struct ml_inherited *inherited) {
     (void)sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 
+static bool is_of_loader(const char *entry) {
+    return strncmp(entry, "LD_", 3) == 0;
+}
+
 void ml_launcher_forget_loader(char **environment) {
     char **kept = environment;
     for (char **entry = environment; *entry != NULL; entry++) {
-        if (strncmp(*entry, "LD_", 3) != 0) {
+        if (!is_of_loader(*entry)) {
             *kept++ = *entry;
         }
     }
     *kept = NULL;
+}
+
+char **ml_launcher_own_environment(char *const *environment) {
+    size_t pointers_bytes = sizeof(char *);
+    size_t text_bytes = 0;
+    for (char *const *entry = environment; *entry != NULL; entry++) {
+        pointers_bytes += sizeof(char *);
+        text_bytes += strlen(*entry) + 1;
+    }
+    char **pointers = malloc(pointers_bytes + text_bytes);
+    if (pointers == NULL) {
+        return NULL;
+    }
+    char *text = (char *)pointers + pointers_bytes;
+    char **kept = pointers;
+    for (char *const *entry = environment; *entry != NULL; entry++) {
+        const size_t bytes = strlen(*entry) + 1;
+        if (!is_of_loader(*entry)) {
+            *kept++ = memcpy(text, *entry, bytes);
+            text += bytes;
+        }
+    }
+    *kept = NULL;
+    return pointers;
 }
 
 char **ml_launcher_environment(

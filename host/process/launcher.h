@@ -37,6 +37,10 @@ void ml_inherited_restore(const struct ml_inherited *inherited);
  * place. It is meant for the program, not for memlog's own programs. Async-signal-safe. */
 void ml_launcher_forget_loader(char **environment);
 
+/* A copy of an environment without them; it stays whole while threads of the program change theirs.
+ * One block, to be freed by one free(); NULL: no memory. */
+char **ml_launcher_own_environment(char *const *environment);
+
 struct ml_launch {
     char *const *argv;
     char *const *environment; /* the one the program would have had */

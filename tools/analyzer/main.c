@@ -6,7 +6,9 @@
 
 #include "base/printable.h"
 #include "base/suggest.h"
+#include "base/watched.h"
 #include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/helpers/watched.h"
 
 static const struct ml_command *const commands[] = {
     &ml_command_report,
@@ -66,6 +68,11 @@ int main(int argc, char **argv) {
     const char *names[COMMANDS];
     const char *nearest = NULL;
 
+    if (argc > 1 && strcmp(argv[1], ML_WATCHED_WORD) == 0) {
+        ml_watched_begin(ML_WATCHED_FD);
+        argc--;
+        argv++;
+    }
     if (argc > 1 && strcmp(argv[1], "--bare") == 0) {
         ml_command_be_bare();
         argc--;

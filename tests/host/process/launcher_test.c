@@ -98,9 +98,14 @@ START_TEST(what_a_loader_reads_is_kept_from_memlogs_own_programs) {
     char home[] = "HOME=/root";
     char audit[] = "LD_AUDIT=x";
     char *environment[] = {preload, home, audit, NULL};
+    char **copy = ml_launcher_own_environment(environment);
     ml_launcher_forget_loader(environment);
     ck_assert_ptr_eq(environment[0], home);
     ck_assert_ptr_null(environment[1]);
+    home[0] = 'h'; /* the copy is its own */
+    ck_assert_str_eq(copy[0], "HOME=/root");
+    ck_assert_ptr_null(copy[1]);
+    free(copy);
 }
 END_TEST
 

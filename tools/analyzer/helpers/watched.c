@@ -1,0 +1,51 @@
+#include "tools/analyzer/helpers/watched.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Until the child ends. End it when nobody wants its answer any more. */
+static void watch(int status_fd, pid_t child) {
+    const int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+    struct pollfd fds[] = {{.fd = status_fd}, {.fd = pidfd, .events = POLLIN}};
+    bool is_wanted = true;
+
+    /* Before Linux 5.3 there is no pidfd, and the child is waited for alone. */
+    while (pidfd >= 0 && is_wanted && fds[1].revents == 0) {
+        const int ready = poll(fds, sizeof fds / sizeof fds[0], -1);
+        is_wanted = ready < 0 ? errno == EINTR : fds[0].revents == 0;
+    }
+    if (!is_wanted) {
+        (void)kill(child, SIGKILL);
+    }
+}
+
+void ml_watched_begin(int status_fd) {
+    const pid_t parent = getpid();
+    int status = 0;
+
+    /* The host's program may ignore it, and then nobody could be waited for. */
+    (void)signal(SIGCHLD, SIG_DFL);
+    const pid_t child = fork();
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) {
+            _exit(EXIT_FAILURE);
+        }
+        (void)close(status_fd);
+        return;
+    }
+    if (child > 0) {
+        watch(status_fd, child);
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+        (void)!write(status_fd, &status, sizeof status);
+    }
+    _exit(EXIT_SUCCESS);
+}
