@@ -10,41 +10,15 @@
 #include <ev.h>
 
 #include "host/engine/engine.h"
+#include "host/lib/internal.h"
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
 #include "host/process/paths.h"
 
-/* A request to the host's thread. */
-enum order { ORDER_NONE, ORDER_DUMP, ORDER_FINISH, ORDER_QUIT };
-
-struct memlog_host {
-    struct memlog_host_settings settings;
-    struct ml_options options;
-    struct ml_inherited inherited;
-    char *argv[2]; /* the program's name and a NULL, as the engine wants it */
-    struct ev_loop *loop;
-    ev_async wake;
-    struct ml_engine *engine;
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t done;
-    enum order order;    /* mutex */
-    bool answered;       /* mutex */
-    bool written;        /* mutex */
-    char path[PATH_MAX]; /* mutex; or why there is none */
-};
-
-/* `path` and `trouble` as of a dump; the caller of the request waits for the answer. */
-static void keep_answer(struct memlog_host *host, const char *path, const char *trouble) {
+void ml_host_answer(struct memlog_host *host, const char *text, const char *trouble) {
     (void)pthread_mutex_lock(&host->mutex);
-    host->written = path[0] != '\0';
-    (void)snprintf(host->path, sizeof(host->path), "%s", host->written ? path : trouble);
-    (void)pthread_mutex_unlock(&host->mutex);
-}
-
-static void on_answered(void *context) {
-    struct memlog_host *host = context;
-    (void)pthread_mutex_lock(&host->mutex);
+    host->is_done = text[0] != '\0';
+    (void)snprintf(host->text, sizeof(host->text), "%s", host->is_done ? text : trouble);
     host->answered = true;
     (void)pthread_cond_signal(&host->done);
     (void)pthread_mutex_unlock(&host->mutex);
@@ -52,36 +26,44 @@ static void on_answered(void *context) {
 
 static void on_dumped(void *context, const char *path, bool complete, const char *trouble) {
     (void)complete;
-    keep_answer(context, path, trouble);
-    on_answered(context);
+    ml_host_answer(context, path, trouble);
+}
+
+static void on_let_go(void *context) {
+    struct memlog_host *host = context;
+    ml_host_answer(host, host->last_dump, host->last_trouble);
 }
 
 /* Processes that somebody has had it attach to are left before the program goes on. */
 static void on_finished(void *context, const char *path, bool complete, const char *trouble) {
     struct memlog_host *host = context;
     (void)complete;
-    keep_answer(host, path, trouble);
-    ml_engine_let_go(host->engine, on_answered, host);
+    (void)snprintf(host->last_dump, sizeof(host->last_dump), "%s", path);
+    (void)snprintf(host->last_trouble, sizeof(host->last_trouble), "%s", trouble);
+    ml_engine_let_go(host->engine, on_let_go, host);
 }
 
 static void on_wake(struct ev_loop *loop, ev_async *watcher, int events) {
     (void)events;
     struct memlog_host *host = watcher->data;
     (void)pthread_mutex_lock(&host->mutex);
-    enum order order = host->order;
-    host->order = ORDER_NONE;
+    enum ml_host_order order = host->order;
+    host->order = ML_HOST_NOTHING;
     (void)pthread_mutex_unlock(&host->mutex);
     switch (order) {
-    case ORDER_DUMP:
+    case ML_HOST_DUMP:
         ml_engine_dump(host->engine, MEMLOG_SERVICE_DUMP_REASON_MANUAL, on_dumped, host);
         break;
-    case ORDER_FINISH:
+    case ML_HOST_FINISH:
         ml_engine_finish(host->engine, on_finished, host);
         break;
-    case ORDER_QUIT:
+    case ML_HOST_PAGE:
+        host->page.open(host);
+        break;
+    case ML_HOST_QUIT:
         ev_break(loop, EVBREAK_ALL);
         break;
-    case ORDER_NONE:
+    case ML_HOST_NOTHING:
         break;
     }
 }
@@ -92,7 +74,7 @@ static void *run_thread(void *context) {
     return NULL;
 }
 
-static void give_order(struct memlog_host *host, enum order order) {
+static void give_order(struct memlog_host *host, enum ml_host_order order) {
     (void)pthread_mutex_lock(&host->mutex);
     host->order = order;
     host->answered = false;
@@ -100,16 +82,17 @@ static void give_order(struct memlog_host *host, enum order order) {
     ev_async_send(host->loop, &host->wake);
 }
 
-/* Send a request and wait for its answer. */
-static int ask(struct memlog_host *host, enum order order, char *path, size_t path_bytes) {
+int ml_host_ask(
+    struct memlog_host *host, enum ml_host_order order, char *out_text, size_t text_bytes
+) {
     give_order(host, order);
     (void)pthread_mutex_lock(&host->mutex);
     while (!host->answered) {
         (void)pthread_cond_wait(&host->done, &host->mutex);
     }
-    int result = host->written ? 0 : -1;
-    if (path_bytes > 0) {
-        (void)snprintf(path, path_bytes, "%s", host->path);
+    int result = host->is_done ? 0 : -1;
+    if (text_bytes > 0) {
+        (void)snprintf(out_text, text_bytes, "%s", host->text);
     }
     (void)pthread_mutex_unlock(&host->mutex);
     return result;
@@ -122,8 +105,7 @@ static void on_notice(void *context, const char *text) {
     }
 }
 
-/* What memlog starts for itself is no part of the program. */
-static void on_helper(void *context, pid_t pid) {
+void ml_host_add_helper(void *context, pid_t pid) {
     struct memlog_host *host = context;
     if (host->engine != NULL) {
         ml_engine_add_helper(host->engine, pid);
@@ -174,7 +156,7 @@ static enum ml_status open_engine(struct memlog_host *host, struct ml_error_mess
         .service_path =
             host->settings.service_path != NULL ? host->settings.service_path : service_path,
         .on_notice = on_notice,
-        .on_service = on_helper,
+        .on_service = ml_host_add_helper,
         .context = host,
     };
     status = ml_engine_open(&setup, &host->engine, message);
@@ -185,7 +167,13 @@ static enum ml_status open_engine(struct memlog_host *host, struct ml_error_mess
 }
 
 static void free_host(struct memlog_host *host) {
+    if (host->page.close != NULL) {
+        host->page.close(host->page.page);
+    }
     ml_engine_close(host->engine);
+    if (host->page.free != NULL) {
+        host->page.free(host->page.page);
+    }
     if (host->loop != NULL) {
         ev_loop_destroy(host->loop);
     }
@@ -249,7 +237,7 @@ const char *memlog_host_socket(const struct memlog_host *host) {
 }
 
 int memlog_host_dump(struct memlog_host *host, char *path, size_t path_bytes) {
-    return ask(host, ORDER_DUMP, path, path_bytes);
+    return ml_host_ask(host, ML_HOST_DUMP, path, path_bytes);
 }
 
 int memlog_host_stop(struct memlog_host *take_host, char *path, size_t path_bytes) {
@@ -257,8 +245,8 @@ int memlog_host_stop(struct memlog_host *take_host, char *path, size_t path_byte
     if (host == NULL) {
         return 0;
     }
-    int result = ask(host, ORDER_FINISH, path, path_bytes);
-    give_order(host, ORDER_QUIT);
+    int result = ml_host_ask(host, ML_HOST_FINISH, path, path_bytes);
+    give_order(host, ML_HOST_QUIT);
     (void)pthread_join(host->thread, NULL);
     free_host(host);
     return result;

@@ -9,6 +9,7 @@
  *   struct memlog_host *host = memlog_host_start(&settings, error, sizeof(error));
  *   setenv("MEMLOG_SOCKET", memlog_host_socket(host), 1);   for the children,
  *   setenv("LD_PRELOAD", "/path/to/libmemlog.so", 1);       unless they link the client
+ *   memlog_host_page(host, NULL, url, sizeof(url));         for a person's browser
  *   ...
  *   memlog_host_stop(host, path, sizeof(path));             the final dump
  */
@@ -52,6 +53,14 @@ MEMLOG_HOST_EXPORT const char *memlog_host_socket(const struct memlog_host *host
 /* Take a dump of everything and wait until it is written. 0: `path` names it. -1: there is none,
  * and `path` says why. */
 MEMLOG_HOST_EXPORT int memlog_host_dump(struct memlog_host *host, char *path, size_t path_bytes);
+
+/* Open the live page, which `memlog run` has, too, until memlog_host_stop. `place` is "PORT" (0: a
+ * free one), "ADDRESS:PORT" or "unix:PATH"; NULL: where --page of the options says, else 127.0.0.1
+ * and a free port. An address that other machines reach is refused without --page-remote among the
+ * options. 0: `url` is what a person opens; whoever has the token in it may look and act. -1: there
+ * is no page, and `url` says why. */
+MEMLOG_HOST_EXPORT int
+memlog_host_page(struct memlog_host *host, const char *place, char *url, size_t url_bytes);
 
 /* Take the final dump as above, and end the host. Recording stops in processes that still run. NULL
  * is allowed. */

@@ -31,7 +31,7 @@ LIBRARIES = [
 PACKAGES = [
     ("memlog", "memlog's calls, found when the program runs: nothing to link", ("Cflags: -I${includedir}",)),
     ("memlog-client", "memlog's client, linked in", ("Requires: memlog", "Libs: -L${libdir} -lmemlog")),
-    ("memlog-host", "a host inside the program", ("Requires: memlog", "Libs: -L${libdir} -lmemlog_host -lev -ljansson")),
+    ("memlog-host", "a host inside the program", ("Requires: memlog", "Libs: -L${libdir} -lmemlog_host -lmicrohttpd -lev -ljansson")),
 ]
 PAPERS = [
     ("client/memlog.h", "include", 0o644),

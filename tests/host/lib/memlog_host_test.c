@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,11 +103,46 @@ START_TEST(without_a_service_there_is_no_dump_and_the_reason_is_told) {
 }
 END_TEST
 
+START_TEST(a_page_is_opened_once_and_for_this_machine_alone) {
+    char text[512] = "";
+    char *options[] = {(char[]){"--page=127.0.0.2:0"}, NULL};
+    struct memlog_host *host = start(options, text, sizeof(text));
+    ck_assert_msg(host != NULL, "%s", text);
+    ck_assert_int_eq(memlog_host_page(host, "192.0.2.1:80", text, sizeof(text)), -1);
+    ck_assert_msg(strstr(text, "--page-remote") != NULL, "%s", text);
+    ck_assert_int_eq(memlog_host_page(host, "everywhere", text, sizeof(text)), -1);
+    ck_assert_msg(strstr(text, "ADDRESS:PORT") != NULL, "%s", text);
+    ck_assert_int_eq(memlog_host_page(host, NULL, text, sizeof(text)), 0);
+    ck_assert_msg(strncmp(text, "http://127.0.0.2:", 17) == 0, "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, "/?token="));
+    ck_assert_int_eq(memlog_host_page(host, NULL, text, sizeof(text)), -1);
+    ck_assert_str_eq(text, "the page is open already");
+    ck_assert_int_eq(memlog_host_stop(host, text, sizeof(text)), 0);
+}
+END_TEST
+
+START_TEST(a_page_at_a_path_leaves_the_umask_and_no_socket) {
+    char text[512] = "";
+    struct stat facts;
+    (void)umask(0);
+    struct memlog_host *host = start(NULL, text, sizeof(text));
+    ck_assert_msg(host != NULL, "%s", text);
+    ck_assert_int_eq(memlog_host_page(host, "unix:page", text, sizeof(text)), 0);
+    ck_assert_int_eq(stat("page", &facts), 0);
+    ck_assert_uint_eq(facts.st_mode, S_IFSOCK | S_IRUSR | S_IWUSR);
+    ck_assert_uint_eq(umask(0), 0);
+    ck_assert_int_eq(memlog_host_stop(host, text, sizeof(text)), 0);
+    ck_assert_int_eq(stat("page", &facts), -1);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("memlog_host");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_linked_host_profiles_the_programs_children);
     tcase_add_test(tcase, wrong_options_and_a_missing_service_are_named);
     tcase_add_test(tcase, without_a_service_there_is_no_dump_and_the_reason_is_told);
+    tcase_add_test(tcase, a_page_is_opened_once_and_for_this_machine_alone);
+    tcase_add_test(tcase, a_page_at_a_path_leaves_the_umask_and_no_socket);
     return run_suite("host/memlog_host", tcase);
 }
