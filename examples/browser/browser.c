@@ -1,7 +1,8 @@
 /* A browser in small that profiles itself: `browser DIR`. Client and host are linked in, nothing is
  * preloaded, and no `memlog` runs. Its processes are known by their roles; renderers report the
  * objects of their pages as a heap of their own, by type, and say what they are doing; a renderer
- * that grows too large makes a dump, which is pruned and put into DIR/inbox.
+ * that grows too large makes a dump, which is pruned and put into DIR/inbox. The first line that it
+ * prints is the address of memlog's live page; it ends at Enter.
  *
  *     gcc -g $(pkg-config --cflags memlog-host) -DSERVICE="\"$(pkg-config --variable=service
  * memlog-host)\"" \ -o browser browser.c $(pkg-config --libs memlog-client memlog-host) -lpthread
@@ -168,6 +169,9 @@ static int browse(const char *self, char *folder) {
     if (memlog_start(memlog_host_socket(host)) != 0) {
         (void)fprintf(stderr, "this process is not recorded\n");
     }
+    const int has_page = memlog_host_page(host, NULL, path, sizeof(path)) == 0;
+    (void)printf("%s%s\n", has_page ? "" : "no page: ", path);
+    (void)fflush(stdout);
 
     struct other others[RENDERERS + 1];
     char numbers[RENDERERS][16];
@@ -181,7 +185,7 @@ static int browse(const char *self, char *folder) {
         (void)fprintf(stderr, "a process of the browser's did not come up\n");
         return 2;
     }
-    (void)sleep(3); /* a person looks at the page; the large renderer is noticed */
+    (void)getchar(); /* a person looks at the page; the large renderer is noticed */
     if (memlog_host_dump(host, path, sizeof(path)) != 0) {
         (void)fprintf(stderr, "no dump: %s\n", path);
         return 2;

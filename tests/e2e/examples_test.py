@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import unittest
 
+import browsing
 import harness
 
 EXAMPLES = harness.ROOT / "examples"
@@ -111,6 +112,33 @@ class Examples(harness.Case):
         self.assertGreaterEqual(max(stack["peak_blocks"] for stack in kept), count - 100)
         self.assertGreaterEqual(sum(stack["peak_blocks"] for stack in kept), count)
 
+    def live_by(self, page, order):
+        """What is live in all processes, by the frame that the order names last."""
+        data = page.json(f"/api/v1/profile?by={order}")
+        paths = [()]
+        for at in range(0, len(data["frames"]), 3):
+            caller, name, _ = data["frames"][at:at + 3]
+            paths.append(paths[caller] + (data["names"][name],))
+        values = data["views"][0]["values"]
+        live = collections.Counter()
+        for at in range(0, len(values), 7):
+            path = paths[values[at]]
+            live[path[order.count(",")] if len(path) > order.count(",") else ""] += values[at + 1]
+        return live
+
+    def look_at_browser(self, page, pid):
+        """Its live page: all processes with their roles, and what they hold by heap and by type."""
+        processes = page.json("/api/v1/processes")["processes"]
+        self.assertEqual(collections.Counter(one["role"] for one in processes), {"browser": 1, "renderer": 2, "gpu": 1})
+        self.assertEqual({one["parent_pid"] for one in processes if one["role"] != "browser"}, {pid})
+        self.assertEqual([one["live_bytes"] > 40 << 20 for one in processes if one["role"] == "renderer"], [True, False])
+        heaps = self.live_by(page, "heap")
+        self.assertEqual(set(heaps), {"malloc", "dom"})
+        self.assertEqual(heaps["dom"], 2 * 2000 * (120 + 40))
+        self.assertGreater(heaps["malloc"], (40 << 20) + (3 << 20))
+        types = self.live_by(page, "heap,type")
+        self.assertEqual((types["Element"], types["Text"]), (2 * 2000 * 120, 2 * 2000 * 40))
+
     def test_a_browser_that_profiles_itself(self):
         self.install()
         (service,) = self.words("pkg-config", "--variable=service", "memlog-host")
@@ -118,10 +146,18 @@ class Examples(harness.Case):
         program = self.build("gcc", "browser/browser.c", *self.words("pkg-config", "--cflags", "memlog-host"), f'-DSERVICE="{service}"',
                              (*self.words("pkg-config", "--libs", "memlog-client", "memlog-host"), "-lpthread"))
         dumps = self.folder / "dumps"
-        run = harness.run_words([str(program), str(dumps)], self.folder, self.environment(), b"", harness.TIMEOUT)
-        self.assertEqual(run.returncode, 0, run.stderr)
+        run = subprocess.Popen([program, dumps], cwd=self.folder, env=self.environment(),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        page = browsing.Page(run.stdout.readline().strip())
+        self.wait_for("the dump of a large renderer", lambda: page.json("/api/v1/dumps")["dumps"])
+        self.look_at_browser(page, run.pid)
+        said, trouble = run.communicate("\n", harness.TIMEOUT)
+        self.assertEqual(run.returncode, 0, trouble)
+        self.assertEqual([pathlib.Path(line).name for line in said.splitlines()], ["0002.manual.pftrace", "0003.exit.pftrace"])
         self.assertEqual(sorted(path.name for path in dumps.glob("*.pftrace")), ["0001.threshold.pftrace", "0002.manual.pftrace", "0003.exit.pftrace"])
-        self.assertRegex(run.stderr.decode(), r"renderer browser \(\d+\) has 40\.\d MiB of live heap, over 20\.0 MiB")
+        self.assertRegex(trouble, r"renderer browser \(\d+\) has 40\.\d MiB of live heap, over 20\.0 MiB")
         self.assertEqual(len(list((dumps / "inbox").glob("memlog-*.trace.json.gz"))), 1)
         report = self.told(dumps / "0002.manual.pftrace") # what its host starts for itself is none of it
         self.assertEqual(collections.Counter(process["role"] for process in report["processes"]), {"browser": 1, "renderer": 2, "gpu": 1})
