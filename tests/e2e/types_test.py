@@ -198,7 +198,7 @@ class Vtables(Case):
             self.assertEqual(sum(row[figure] for row in rows.values()), tree[figure])
         text = self.told("--by=type", dump)
         self.assertRegex(text, r"(?m)^ .* shapes::Circle  vtable$")
-        self.assertIn("vtables tell the types of live blocks alone", self.told("--by=type", "--metric=total", dump))
+        self.assertIn("what lies in blocks tells the types of live ones alone", self.told("--by=type", "--metric=total", dump))
         # Stacks have them, too, and no stack has lost a byte.
         for process in self.report(dump)["processes"]:
             self.assertEqual(sum(stack["live_bytes"] for stack in process["stacks"]), process["live_bytes"])

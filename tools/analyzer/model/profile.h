@@ -139,6 +139,7 @@ enum ml_type_known {
     ML_TYPE_UNKNOWN,
     ML_TYPE_REGISTERED,     /* the program reported it (client/memlog.h) */
     ML_TYPE_BY_VTABLE,      /* their first word tells it: known of live blocks alone */
+    ML_TYPE_BY_PYTHON,      /* the type that a Python object holds: likewise */
     ML_TYPE_BY_FRAMES,      /* the names of the allocating frames tell it */
     ML_TYPE_BY_CONSTRUCTOR, /* its constructor allocated them: parts of one */
 };

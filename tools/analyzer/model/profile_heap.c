@@ -89,6 +89,7 @@ const char *ml_profile_known_word(enum ml_type_known known) {
         [ML_TYPE_UNKNOWN] = "",
         [ML_TYPE_REGISTERED] = "registered",
         [ML_TYPE_BY_VTABLE] = "vtable",
+        [ML_TYPE_BY_PYTHON] = "python",
         [ML_TYPE_BY_FRAMES] = "frames",
         [ML_TYPE_BY_CONSTRUCTOR] = "constructor"};
 

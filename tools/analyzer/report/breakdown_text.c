@@ -130,9 +130,10 @@ static bool has_scopes(const struct ml_breakdown *breakdown) {
     return has;
 }
 
-/* Of types by vtable nobody knows what was at the peak, or was ever allocated. */
+/* Of types that blocks themselves tell nobody knows what was at the peak, or was ever allocated. */
 static bool is_live_only(const struct ml_breakdown_row *row) {
-    return strcmp(row->module, ml_profile_known_word(ML_TYPE_BY_VTABLE)) == 0;
+    return strcmp(row->module, ml_profile_known_word(ML_TYPE_BY_VTABLE)) == 0 ||
+           strcmp(row->module, ml_profile_known_word(ML_TYPE_BY_PYTHON)) == 0;
 }
 
 /* What is to be said of types. */
@@ -145,7 +146,8 @@ static void put_type_notes(const struct ml_report_page *page) {
     }
     if (has_vtables && page->report->metric != ML_METRIC_LIVE) {
         fputs(
-            "  (vtables tell the types of live blocks alone: those are not in this list)\n",
+            "  (what lies in blocks tells the types of live ones alone: those are not in this "
+            "list)\n",
             page->out
         );
     }

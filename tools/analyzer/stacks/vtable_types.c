@@ -1,4 +1,4 @@
-/* Types of live blocks by their first words; tools/analyzer/stacks/types.h. Room: tools. */
+/* Types of live blocks by a word that they hold; tools/analyzer/stacks/types.h. Room: tools. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +11,7 @@ struct mark {
     uint64_t address; /* of the file, as ELF has it */
     uint32_t process, word;
     const char *name; /* of the class; "": of none */
+    enum ml_type_known known;
 };
 
 struct work {
@@ -132,9 +133,15 @@ static void name_marks(struct work *work) {
                 ml_stacks_open_file(&work->stacks->files[mark->file], work->symbolizer, &trouble);
         } else if (before->address == mark->address) {
             mark->name = before->name;
+            mark->known = before->known;
             continue;
         }
         mark->name = class_name(work, file, mark->address);
+        mark->known = ML_TYPE_BY_VTABLE;
+        if (mark->name[0] == '\0' && file) {
+            mark->name = ml_symbol_file_python_type(file, mark->address);
+            mark->known = ML_TYPE_BY_PYTHON;
+        }
     }
 }
 
@@ -180,6 +187,7 @@ take_live(struct ml_stack *from, const struct ml_profile_word *word, uint32_t ty
 /* The number of each type that a process has been given, by the name's address. */
 struct given {
     const char *name;
+    enum ml_type_known known;
     uint32_t type;
 };
 
@@ -199,21 +207,28 @@ static size_t *find_entries(const struct ml_stacks *stacks, const struct ml_stac
 
 /* Names are texts of one table, so equal ones may have two addresses: the type's name counts. */
 static uint32_t type_of(
-    struct work *work, struct ml_profile_process *process, const char *name, struct given *last
+    struct work *work,
+    struct ml_profile_process *process,
+    const struct mark *mark,
+    struct given *last
 ) {
-    if (!last->name || strcmp(last->name, name) != 0) {
+    const char *name = mark->name;
+
+    if (!last->name || last->known != mark->known || strcmp(last->name, name) != 0) {
         for (uint32_t i = 0; i < process->types_count; i++) {
             const struct ml_profile_type *type = &process->types[i];
-            if (type->known == ML_TYPE_BY_VTABLE &&
+            if (type->known == mark->known &&
                 strcmp(ml_profile_type_name(process, type->id).bytes, name) == 0) {
-                *last = (struct given){.name = name, .type = type->id};
+                *last = (struct given){.name = name, .known = mark->known, .type = type->id};
                 return type->id;
             }
         }
         const struct ml_profile_typed type = {
-            .name = {.bytes = name, .count_bytes = strlen(name)}, .known = ML_TYPE_BY_VTABLE};
-        *last =
-            (struct given){.name = name, .type = ml_profile_add_type(work->profile, process, type)};
+            .name = {.bytes = name, .count_bytes = strlen(name)}, .known = mark->known};
+        *last = (struct given
+        ){.name = name,
+          .known = mark->known,
+          .type = ml_profile_add_type(work->profile, process, type)};
     }
     return last->type;
 }
@@ -238,7 +253,7 @@ static bool split(struct work *work, const struct mark *marks, size_t count) {
         if (marks[i].name[0] == '\0' || entries[node] == 0) {
             continue;
         }
-        const uint32_t type = type_of(work, process, marks[i].name, &last);
+        const uint32_t type = type_of(work, process, &marks[i], &last);
         list->stacks[list->count++] = take_live(&list->stacks[entries[node] - 1], word, type);
         done = type != 0;
     }

@@ -18,6 +18,7 @@
 #include "tools/analyzer/symbols/elf_symbols.h"
 #include "tools/analyzer/symbols/perf_map.h"
 #include "tools/analyzer/symbols/texts.h"
+#include "tools/analyzer/symbols/python_types.h"
 #include "tools/analyzer/symbols/vtables.h"
 
 struct ml_symbol_file {
@@ -515,7 +516,12 @@ size_t ml_symbol_file_find(
     return count;
 }
 
-const char *ml_symbol_file_class(struct ml_symbol_file *file, uint64_t address) {
+/* What `find` finds there; "": nothing. */
+static const char *find_type(
+    struct ml_symbol_file *file,
+    uint64_t address,
+    char *(*find)(const struct ml_vtables *vtables, uint64_t address)
+) {
     const char *kept = "";
     char *name = NULL;
 
@@ -524,12 +530,20 @@ const char *ml_symbol_file_class(struct ml_symbol_file *file, uint64_t address) 
          !ml_vtables_load(&file->vtables, file->module, file->is_module))) {
         return "";
     }
-    name = ml_vtables_find(&file->vtables, address);
+    name = find(&file->vtables, address);
     if (name) {
         kept = ml_symbol_texts_keep(&file->owner->texts, name);
     }
     free(name);
     return kept;
+}
+
+const char *ml_symbol_file_class(struct ml_symbol_file *file, uint64_t address) {
+    return find_type(file, address, ml_vtables_find);
+}
+
+const char *ml_symbol_file_python_type(struct ml_symbol_file *file, uint64_t address) {
+    return find_type(file, address, ml_python_types_find);
 }
 
 bool ml_symbolizer_generated(

@@ -75,6 +75,10 @@ size_t ml_symbol_file_find(
  * "": of none. The text lives as long as the symbolizer. */
 const char *ml_symbol_file_class(struct ml_symbol_file *file, uint64_t address);
 
+/* The type of Python's objects that have that ELF address as their type's
+ * (tools/analyzer/symbols/python_types.h), likewise. */
+const char *ml_symbol_file_python_type(struct ml_symbol_file *file, uint64_t address);
+
 /* A copy of a text that lives as long as the symbolizer. "" without memory. */
 const char *ml_symbolizer_keep(struct ml_symbolizer *symbolizer, const char *text);
 const char *

@@ -15,6 +15,7 @@ enum {
 };
 
 static const char vtable_prefix[] = "_ZTV";
+static const char python_metatype[] = "PyType_Type"; /* python_types.h */
 static const char info_prefix[] = "_ZTI";
 static const char abi_prefix[] = "_ZTVN10__cxxabiv1"; /* the classes of type information itself */
 
@@ -48,8 +49,13 @@ static bool load_symbols(struct ml_vtables *vtables, Dwfl_Module *module, uint64
         GElf_Sym symbol;
         GElf_Addr address = 0;
         const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
-        if (!name || !begins(name, vtable_prefix) || symbol.st_shndx == SHN_UNDEF ||
-            GELF_ST_TYPE(symbol.st_info) != STT_OBJECT) {
+        if (!name || symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_OBJECT) {
+            continue;
+        }
+        if (strcmp(name, python_metatype) == 0) {
+            vtables->python_metatype = address - bias;
+        }
+        if (!begins(name, vtable_prefix)) {
             continue;
         }
         if (!ML_GROW(vtables->symbols, vtables->symbols_capacity, vtables->symbols_count + 1)) {
@@ -197,9 +203,8 @@ symbol_at(const struct ml_vtables *vtables, uint64_t address) {
 
 /* ---- by type information */
 
-/* The file's bytes from that address to the end of its segment. NULL: there are none. */
-static const char *
-bytes_at(const struct ml_vtables *vtables, uint64_t address, uint64_t *out_count) {
+const char *
+ml_vtables_bytes(const struct ml_vtables *vtables, uint64_t address, uint64_t *out_count) {
     size_t count = 0;
 
     if (elf_getphdrnum(vtables->elf, &count) != 0) {
@@ -219,13 +224,13 @@ bytes_at(const struct ml_vtables *vtables, uint64_t address, uint64_t *out_count
     return NULL;
 }
 
-/* A word as the loader leaves it, but for the file's base. False: there is none. */
-static bool
-word_at(const struct ml_vtables *vtables, uint64_t address, struct ml_vtable_relocation *out_word) {
+bool ml_vtables_word(
+    const struct ml_vtables *vtables, uint64_t address, struct ml_vtable_relocation *out_word
+) {
     size_t low = 0;
     size_t high = vtables->relocations_count;
     uint64_t count = 0;
-    const char *bytes = bytes_at(vtables, address, &count);
+    const char *bytes = ml_vtables_bytes(vtables, address, &count);
 
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -256,12 +261,12 @@ static char *class_of_info(const struct ml_vtables *vtables, uint64_t info) {
     uint64_t count = 0;
     const char *text = NULL;
 
-    if (info == 0 || info % WORD_BYTES != 0 || !word_at(vtables, info, &kind) ||
+    if (info == 0 || info % WORD_BYTES != 0 || !ml_vtables_word(vtables, info, &kind) ||
         (kind.name ? !begins(kind.name, abi_prefix) : kind.value == 0) ||
-        !word_at(vtables, info + WORD_BYTES, &name) || name.value == 0) {
+        !ml_vtables_word(vtables, info + WORD_BYTES, &name) || name.value == 0) {
         return NULL;
     }
-    text = bytes_at(vtables, name.value, &count);
+    text = ml_vtables_bytes(vtables, name.value, &count);
     if (text && count > 0 && text[0] == '*') { /* it is compared by its address */
         text++;
         count--;
@@ -278,8 +283,8 @@ static char *class_by_info(const struct ml_vtables *vtables, uint64_t address) {
     struct ml_vtable_relocation info;
 
     if (!vtables->elf || address < HEADER_BYTES || address % WORD_BYTES != 0 ||
-        !word_at(vtables, address - HEADER_BYTES, &top) || top.value != 0 || top.name ||
-        !word_at(vtables, address - WORD_BYTES, &info)) {
+        !ml_vtables_word(vtables, address - HEADER_BYTES, &top) || top.value != 0 || top.name ||
+        !ml_vtables_word(vtables, address - WORD_BYTES, &info)) {
         return NULL;
     }
     if (info.name && begins(info.name, info_prefix)) {

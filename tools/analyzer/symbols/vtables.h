@@ -37,6 +37,7 @@ struct ml_vtables {
     size_t symbols_count, symbols_capacity;
     struct ml_vtable_relocation *relocations; /* by address */
     size_t relocations_count, relocations_capacity;
+    uint64_t python_metatype; /* the address of PyType_Type; 0: it is not in this file */
 };
 
 /* Load them once. `has_contents`: it is the module's own file, not one of debug information alone.
@@ -47,5 +48,14 @@ void ml_vtables_fini(struct ml_vtables *vtables);
 /* The class of objects whose first word is that ELF address, as people write it, in new memory for
  * free(). NULL: it is no class's. */
 char *ml_vtables_find(const struct ml_vtables *vtables, uint64_t address);
+
+/* A word of the file as the loader leaves it, but for the file's base. False: there is none. */
+bool ml_vtables_word(
+    const struct ml_vtables *vtables, uint64_t address, struct ml_vtable_relocation *out_word
+);
+
+/* The file's bytes from that ELF address to the end of its segment. NULL: there are none. */
+const char *
+ml_vtables_bytes(const struct ml_vtables *vtables, uint64_t address, uint64_t *out_count);
 
 #endif
