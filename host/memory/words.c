@@ -6,6 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+#include "host/memory/type_objects.h"
+
 enum {
     READ_BYTES = 256 << 10,
     WORD_BYTES = sizeof(uint64_t),
@@ -23,7 +26,8 @@ struct reading {
     struct ml_memory_words *words;
     int fd;
     uint64_t until_ns;
-    struct target *targets; /* by address */
+    struct ml_type_objects *types; /* NULL: vtables are looked for */
+    struct target *targets;        /* by address */
     uint32_t targets_count;
     uint64_t buffer[READ_BYTES / WORD_BYTES];
 };
@@ -50,12 +54,23 @@ static void follow_code(struct code *code, const struct ml_memory_region *region
 
 /* Where vtables may lie: the loader has taken the right to write away from them. Of a file that was
  * linked without that (-z norelro) they lie in the data behind its code. */
-static bool is_target(const struct ml_memory_region *region, const struct code *code) {
+static bool may_hold_vtables(const struct ml_memory_region *region, const struct code *code) {
     const bool is_data = (region->permissions & ML_MEMORY_WRITE) != 0;
+    return !is_data || (region->inode == code->inode && !code->has_relro);
+}
+
+/* Python writes to its types. */
+static bool may_hold_types(const struct ml_memory_region *region, const struct code *code) {
+    return (region->permissions & ML_MEMORY_WRITE) != 0 && region->inode == code->inode;
+}
+
+static bool is_target(
+    const struct reading *reading, const struct ml_memory_region *region, const struct code *code
+) {
     return region->inode != 0 && region->end > region->start &&
            (region->permissions & ML_MEMORY_SHARED) == 0 &&
            (region->permissions & ML_MEMORY_READ) != 0 &&
-           (!is_data || (region->inode == code->inode && !code->has_relro));
+           (reading->types == NULL ? may_hold_vtables(region, code) : may_hold_types(region, code));
 }
 
 /* Where blocks may lie. */
@@ -73,7 +88,7 @@ static void find_targets(struct reading *reading, const struct ml_memory_regions
         const struct ml_memory_region *region = &regions->items[i];
         const uint32_t count = reading->targets_count;
         follow_code(&code, region);
-        if (!is_target(region, &code)) {
+        if (!is_target(reading, region, &code)) {
             continue;
         }
         if (count > 0 && reading->targets[count - 1].end == region->start) {
@@ -124,6 +139,7 @@ static bool take_words(struct reading *reading, uint64_t address, size_t count) 
     for (size_t i = 0; i < count; i++) {
         const uint64_t word = reading->buffer[i];
         if (word - least < span && word % WORD_BYTES == 0 && points_into_file(reading, word) &&
+            (reading->types == NULL || ml_type_objects_has(reading->types, word)) &&
             !add(reading->words, address + i * WORD_BYTES, word)) {
             return false;
         }
@@ -188,32 +204,60 @@ static void read_all(
     reading->words->are_cut = !is_all;
 }
 
+static int open_of(pid_t pid, const char *file) {
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Too large for the reader's stack. NULL: no memory. */
+static struct reading *new_reading(pid_t pid, bool are_python) {
+    struct reading *reading = calloc(1, sizeof(*reading));
+    struct ml_type_objects *types = are_python ? calloc(1, sizeof(*types)) : NULL;
+    if (reading == NULL || (are_python && types == NULL)) {
+        free(reading);
+        free(types);
+        return NULL;
+    }
+    reading->fd = open_of(pid, "mem");
+    reading->types = types;
+    if (types != NULL) {
+        types->memory_fd = reading->fd;
+        types->pages_fd = open_of(pid, "pagemap");
+    }
+    return reading;
+}
+
+static void free_reading(struct reading *take_reading) {
+    ml_descriptor_close(&take_reading->fd);
+    if (take_reading->types != NULL) {
+        ml_descriptor_close(&take_reading->types->pages_fd);
+    }
+    free(take_reading->types);
+    free(take_reading->targets);
+    free(take_reading);
+}
+
 void ml_memory_words_init(
     struct ml_memory_words *words,
+    bool are_python,
     pid_t pid,
     const struct ml_memory_regions *regions,
     const struct ml_memory_pages *pages
 ) {
-    char path[64];
-    struct reading *reading = calloc(1, sizeof(*reading)); /* too large for the reader's stack */
-    *words = (struct ml_memory_words){0};
+    struct reading *reading = new_reading(pid, are_python);
+    *words = (struct ml_memory_words){.are_python = are_python};
     if (reading == NULL) {
         return;
     }
-    (void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
     reading->words = words;
-    reading->fd = open(path, O_RDONLY | O_CLOEXEC);
     reading->until_ns = now_ns() + (uint64_t)ML_MEMORY_WORDS_MOST_MS * NS_PER_MS;
     find_targets(reading, regions);
     words->were_read = reading->fd >= 0 && reading->targets_count > 0;
     if (words->were_read) {
         read_all(reading, regions, pages);
     }
-    if (reading->fd >= 0) {
-        (void)close(reading->fd);
-    }
-    free(reading->targets);
-    free(reading);
+    free_reading(reading);
 }
 
 void ml_memory_words_fini(struct ml_memory_words *words) {

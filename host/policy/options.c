@@ -78,7 +78,11 @@ static enum ml_status parse(
         return ML_PEER_FORM;
     }
     if (options->types != ML_TYPES_NONE && options->whole == ML_WHOLE_OFF) {
-        ml_error_set(error, "--types=vtable is read with the memory: no --whole=off with it");
+        ml_error_set(
+            error,
+            "--types=%s is read with the memory: no --whole=off with it",
+            ml_types_names[options->types]
+        );
         return ML_PEER_FORM;
     }
     if (options->budget != NULL && options->mode == ML_MODE_NONE) {

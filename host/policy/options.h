@@ -29,7 +29,7 @@ enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SA
 enum ml_whole_mode { ML_WHOLE_RUN = 0, ML_WHOLE_STOP, ML_WHOLE_OFF, ML_WHOLE_MODE_COUNT };
 
 /* What is read of blocks whose type nobody reports. */
-enum ml_types { ML_TYPES_NONE = 0, ML_TYPES_VTABLE, ML_TYPES_COUNT };
+enum ml_types { ML_TYPES_NONE = 0, ML_TYPES_VTABLE, ML_TYPES_PYTHON, ML_TYPES_COUNT };
 
 /* How often a process's private memory is looked at: 20 processes take 0.4 % of a processor. */
 enum { ML_WHOLE_INTERVAL_MS = 100 };

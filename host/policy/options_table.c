@@ -35,7 +35,7 @@ enum { DUMP_INTERVAL_MIN_MS = 100, SECONDS_MAX = 365 * 24 * 3600, UNWIND_CHECK_M
 const char *const ml_stack_mode_names[] = {
     "native", "native-with-thread-names", "pseudo", "mixed", NULL};
 const char *const ml_sandbox_names[ML_SANDBOX_COUNT + 1] = {"auto", "strict", "none"};
-const char *const ml_types_names[ML_TYPES_COUNT + 1] = {"none", "vtable"};
+const char *const ml_types_names[ML_TYPES_COUNT + 1] = {"none", "vtable", "python"};
 const char *const ml_whole_mode_names[ML_WHOLE_MODE_COUNT + 1] = {"run", "stop", "off"};
 const char *const ml_upload_names[] = {"plain", "none", "all", NULL};
 static const char *const frames_names[ML_FRAMES_COUNT + 1] = {"native", "python"};
@@ -322,9 +322,11 @@ static const struct ml_option options[] = {
     {.name = "--types",
      ML_WORD_TO(struct ml_options, types),
      .words = ml_types_names,
-     .help = "vtable: with the memory of a process its C++ objects are read, whose first word says "
-             "of which class they are, for memlog report --by=type; takes up to half a second, and "
-             "some 0.3 s of a processor for each GiB"},
+     .help =
+         "vtable: with the memory of a process its C++ objects are read, whose first word says "
+         "of which class they are, for memlog report --by=type; python: of Python's objects, which "
+         "hold their type, where PYTHONMALLOC=malloc has malloc make them; takes up to half a "
+         "second, and some 0.3 s of a processor for each GiB"},
     {.name = "--output",
      .short_name = "-o",
      ML_PATH_TO(struct ml_options, output),

@@ -3,8 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A smaller block has no room for the address of a vtable. */
-enum { LEAST_BYTES = 8 };
+/* Where in a block the word may lie that tells its type. A smaller block has no room for it. */
+enum { WORD_BYTES = 8, PLACES = 2 };
+struct places {
+    uint32_t offsets[PLACES]; /* the first that fits counts */
+    uint32_t count;
+};
+
+/* An object of a C++ class begins with it. */
+static const struct places of_vtables = {.offsets = {0}, .count = 1};
+
+/* An object of Python's begins with its references, and behind the collector's two words, if it has
+ * those. */
+static const struct places of_python = {.offsets = {8, 24}, .count = 2};
 
 /* Words that are summed at once: their shares stay in the cache, and sorting them takes 1 ms. */
 enum { PIECE = 8192 };
@@ -35,8 +46,7 @@ find_block(const struct ml_tracker *tracker, uint64_t address, struct ml_live_bl
     }
     const uint64_t key = ml_live_key(address, 0);
     const uint64_t hash = ml_live_map_hash(&tracker->live, key);
-    if (!ml_live_map_find(&tracker->live, key, hash, out_block) ||
-        out_block->size_bytes < LEAST_BYTES) {
+    if (!ml_live_map_find(&tracker->live, key, hash, out_block)) {
         return false;
     }
     const uint64_t cell_key = tracker->cells.cells[out_block->cell].key;
@@ -55,9 +65,30 @@ void ml_first_words_begin(
     ){.were_read = view->words_were_read,
       .are_cut = view->words_are_cut,
       .read_bytes = view->words_read_bytes};
+    words->are_python = view->words_are_python;
     words->items = most > 0 ? ml_budget_new(words->budget, most * sizeof(*words->items)) : NULL;
     words->capacity = words->items != NULL ? (uint32_t)most : 0;
     words->facts.are_cut = words->facts.are_cut || (most > 0 && words->items == NULL);
+}
+
+/* Keep the word if it lies in such a place of a block, of which none is known yet. */
+static void add_word(
+    struct ml_first_words *words,
+    const struct ml_tracker *tracker,
+    const struct memlog_service_word *item
+) {
+    const struct places *places = words->are_python ? &of_python : &of_vtables;
+    struct ml_live_block block;
+    for (uint32_t i = 0; i < places->count && places->offsets[i] <= item->address; i++) {
+        const uint64_t start = item->address - places->offsets[i];
+        const bool is_known = words->count > 0 && words->items[words->count - 1].address == start;
+        if (!is_known && find_block(tracker, start, &block) &&
+            block.size_bytes >= places->offsets[i] + WORD_BYTES) {
+            words->items[words->count++] =
+                (struct ml_first_word){.address = start, .word = item->word, .cell = block.cell};
+            return;
+        }
+    }
 }
 
 void ml_first_words_add(
@@ -66,12 +97,8 @@ void ml_first_words_add(
     const struct memlog_service_word *items,
     uint32_t count
 ) {
-    struct ml_live_block block;
     for (uint32_t i = 0; i < count && words->count < words->capacity; i++) {
-        if (find_block(tracker, items[i].address, &block)) {
-            words->items[words->count++] = (struct ml_first_word
-            ){.address = items[i].address, .word = items[i].word, .cell = block.cell};
-        }
+        add_word(words, tracker, &items[i]);
     }
 }
 

@@ -1,5 +1,6 @@
-/* First words of live blocks, as the host has read them: of which class an object is. Room:
- * service. Context: whoever works on the client; no I/O.
+/* First words of live blocks, as the host has read them: of which class an object is; or the word
+ * of one that is the type of a Python object. Room: service. Context: whoever works on the client;
+ * no I/O.
  *
  * One rule: a word counts for the block that it was read of alone. It was read a moment before it
  * is summed up, so it counts if a block of the same cell is at its address still.
@@ -24,6 +25,7 @@ struct ml_first_word {
 struct ml_first_words {
     struct ml_budget *budget;
     struct ml_first_word *items; /* by address */
+    bool are_python;             /* the types of Python's objects, not vtables */
     uint32_t count, capacity;
     struct ml_snapshot_word *sums; /* once the process has ended, in place of items */
     uint32_t sums_count;

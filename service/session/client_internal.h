@@ -87,7 +87,7 @@ struct ml_client {
     struct ml_stack_store stacks;
     struct ml_client_code code;
     struct ml_tracker tracker;
-    struct ml_first_words first_words; /* of its last reading, with --types=vtable */
+    struct ml_first_words first_words; /* of its last reading, with --types */
     struct ml_mappings mappings;
     struct ml_sequencer sequencer;
     struct ml_stream_reader stream;

@@ -194,6 +194,7 @@ static const struct memlog_service_show_process_request show_process = {
         .trouble = TEXT("strace (7) traces it"),
         .tree_reading = 5,
         .words = {first_words, 1},
+        .words_are_python = true,
         .words_were_read = true,
         .words_read_bytes = 126976}};
 static const struct memlog_host_ps_request ps = {.version = 1};

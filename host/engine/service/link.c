@@ -397,6 +397,7 @@ void ml_service_link_show(
             .trouble = ml_string_of(is_unreadable(view) ? ML_MEMORY_UNREADABLE : view->why),
             .tree_reading = view->tree_reading,
             .words = {.items = words, .count = view->words.count},
+            .words_are_python = view->words.are_python,
             .words_were_read = view->words.were_read,
             .words_are_cut = view->words.are_cut,
             .words_read_bytes = view->words.read_bytes,

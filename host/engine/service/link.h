@@ -98,7 +98,7 @@ struct ml_process_view {
     struct ml_process_threads threads;
     struct ml_memory_regions regions;
     struct ml_memory_pages pages;
-    struct ml_memory_words words; /* with --types=vtable */
+    struct ml_memory_words words; /* with --types */
     struct ml_memory_status status;
     uint64_t cost_ns;            /* of a processor, to read it */
     uint64_t held_ns;            /* it was stopped for so long until then; 0: it ran */

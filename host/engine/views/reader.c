@@ -86,7 +86,13 @@ static void read_view(const struct ml_view_reader *reader, struct question *ques
     ml_memory_regions_init(&view->regions, question->what.pid);
     ml_memory_pages_init(&view->pages, question->what.pid, &view->regions);
     if (reader->setup.reads_words) {
-        ml_memory_words_init(&view->words, question->what.pid, &view->regions, &view->pages);
+        ml_memory_words_init(
+            &view->words,
+            reader->setup.reads_python,
+            question->what.pid,
+            &view->regions,
+            &view->pages
+        );
     }
     view->cost_ns = taken_ns() - before_ns;
 }

@@ -19,7 +19,8 @@ ml_on_view(void *context, uint32_t id, uint64_t serial, const struct ml_process_
 struct ml_view_reader_setup {
     struct ev_loop *loop;
     enum ml_clock clock;
-    bool reads_words; /* host/memory/words.h */
+    bool reads_words;  /* host/memory/words.h */
+    bool reads_python; /* those that are types of Python's */
     ml_on_view *on_view;
     void *context;
 };

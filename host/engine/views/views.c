@@ -126,7 +126,8 @@ ask(struct ml_engine *engine, struct ml_member *member, bool hold, uint32_t tree
         const struct ml_view_reader_setup setup = {
             .loop = engine->loop,
             .clock = engine->clock,
-            .reads_words = engine->options->types == ML_TYPES_VTABLE,
+            .reads_words = engine->options->types != ML_TYPES_NONE,
+            .reads_python = engine->options->types == ML_TYPES_PYTHON,
             .on_view = on_view,
             .context = engine};
         views->reader = ml_view_reader_new(&setup, views->holder);

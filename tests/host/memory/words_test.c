@@ -21,6 +21,7 @@ static struct ml_memory_regions regions;
 static struct ml_memory_pages pages;
 static struct ml_memory_words words;
 static uint64_t *mapped;
+static bool are_python;
 
 /* In a file's mapping that nobody may write to, as a vtable. */
 static const uint64_t constant[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -28,6 +29,7 @@ static const uint64_t constant[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 static uint64_t written[2] = {1, 2};
 
 static void setup(void) {
+    are_python = false;
     mapped = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(mapped, MAP_FAILED);
     ck_assert_int_eq(madvise(mapped, PAGES * PAGE, MADV_NOHUGEPAGE), 0);
@@ -43,7 +45,7 @@ static void teardown(void) {
 static void read_of(pid_t pid) {
     ml_memory_regions_init(&regions, pid);
     ml_memory_pages_init(&pages, pid, &regions);
-    ml_memory_words_init(&words, pid, &regions, &pages);
+    ml_memory_words_init(&words, are_python, pid, &regions, &pages);
     ck_assert(words.were_read);
 }
 
@@ -89,6 +91,42 @@ START_TEST(all_other_words_stay_where_they_are) {
 }
 END_TEST
 
+/* As CPython has them: references, then the address of the type; the type of types is its own. */
+static uint64_t type_of_types[2] = {1};
+static uint64_t class_of_types[2] = {1};
+static uint64_t types[3][2] = {{1}, {1}, {1}};
+
+START_TEST(types_of_python_are_told_by_their_form) {
+    type_of_types[1] = (uint64_t)(uintptr_t)type_of_types;
+    class_of_types[1] = (uint64_t)(uintptr_t)type_of_types;
+    types[0][1] = (uint64_t)(uintptr_t)type_of_types;
+    types[1][1] = (uint64_t)(uintptr_t)class_of_types;
+    types[2][1] = (uint64_t)(uintptr_t)written; /* which is of no type */
+    mapped[0] = (uint64_t)(uintptr_t)types[0];
+    mapped[1] = (uint64_t)(uintptr_t)types[1];
+    mapped[2] = (uint64_t)(uintptr_t)types[2];
+    mapped[3] = (uint64_t)(uintptr_t)type_of_types;
+    mapped[4] = (uint64_t)(uintptr_t)&constant[1]; /* as a vtable lies */
+    mapped[10] = 1;                                /* a type that lies in no file */
+    mapped[11] = (uint64_t)(uintptr_t)type_of_types;
+    mapped[5] = (uint64_t)(uintptr_t)&mapped[10];
+    are_python = true;
+    read_of(getpid());
+    ck_assert(words.are_python);
+    ck_assert_uint_eq(told_at(0), mapped[0]);
+    ck_assert_uint_eq(told_at(1), mapped[1]);
+    ck_assert_uint_eq(told_at(2), 0);
+    ck_assert_uint_eq(told_at(3), mapped[3]);
+    ck_assert_uint_eq(told_at(4), 0);
+    ck_assert_uint_eq(told_at(5), 0);
+    are_python = false;
+    ml_memory_words_fini(&words);
+    ml_memory_words_init(&words, false, getpid(), &regions, &pages);
+    ck_assert_uint_eq(told_at(0), 0);
+    ck_assert_uint_eq(told_at(4), mapped[4]);
+}
+END_TEST
+
 START_TEST(another_process_is_read_as_it_is_and_gets_no_page) {
     int ends[2];
     char byte = 0;
@@ -131,7 +169,7 @@ START_TEST(of_a_process_that_is_gone_nothing_is_read) {
     (void)waitpid(child, NULL, 0);
     ml_memory_regions_init(&regions, child);
     ml_memory_pages_init(&pages, child, &regions);
-    ml_memory_words_init(&words, child, &regions, &pages);
+    ml_memory_words_init(&words, false, child, &regions, &pages);
     ck_assert(!words.were_read);
     ck_assert_uint_eq(words.count, 0);
 }
@@ -158,7 +196,9 @@ START_TEST(nobody_waits_for_a_page_that_the_process_serves_itself) {
     }
     struct ml_memory_pages_run run = {.address = (uint64_t)(uintptr_t)mapped, .bytes = PAGE};
     const struct ml_memory_pages stale = {.items = &run, .count = 1, .capacity = 1};
-    ml_memory_words_init(&words, getpid(), &regions, &stale); /* the test's time is bounded */
+    ml_memory_words_init(
+        &words, false, getpid(), &regions, &stale
+    ); /* the test's time is bounded */
     ck_assert(words.were_read);
     (void)close(fd);
 }
@@ -184,6 +224,7 @@ int main(void) {
     TCase *tests = tcase_create("words");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, words_that_point_into_a_file_are_told_with_their_place);
+    tcase_add_test(tests, types_of_python_are_told_by_their_form);
     tcase_add_test(tests, all_other_words_stay_where_they_are);
     tcase_add_test(tests, another_process_is_read_as_it_is_and_gets_no_page);
     tcase_add_test(tests, of_a_process_that_is_gone_nothing_is_read);

@@ -97,6 +97,28 @@ static struct memlog_service_word seen[] = {
     {.address = UINT64_MAX - 7, .word = VTABLE}};
 enum { SEEN = sizeof(seen) / sizeof(seen[0]) };
 
+START_TEST(python_objects_hold_their_type_behind_references_or_the_collectors_words) {
+    struct memlog_service_word held[] = {
+        {.address = 0x1000, .word = OTHER}, /* in front of it */
+        {.address = 0x1008, .word = VTABLE},
+        {.address = 0x1018, .word = OTHER}, /* it has one already */
+        {.address = 0x2018, .word = VTABLE},
+        {.address = 0x3018, .word = OTHER}, /* behind the block's end */
+        {.address = 0x4010, .word = OTHER}};
+    const struct memlog_service_process_view view = {
+        .words = {.items = held, .count = sizeof(held) / sizeof(held[0])},
+        .words_were_read = true,
+        .words_are_python = true};
+    allocate(0x1000, 5, 0, 40, 1);
+    allocate(0x2000, 5, 0, 32, 1);
+    allocate(0x3000, 5, 0, 31, 1);
+    allocate(0x4000, 5, 0, 100, 1);
+    ml_first_words_begin(&words, &tracker, &view);
+    ml_first_words_add(&words, &tracker, held, (uint32_t)view.words.count);
+    ck_assert_str_eq(summed(), "5:V:72/2");
+}
+END_TEST
+
 START_TEST(blocks_that_begin_with_a_word_are_summed_by_stack_and_word) {
     allocate(0x1000, 5, 0, 40, 1);
     allocate(0x2000, 5, 0, 24, 1);
@@ -211,6 +233,7 @@ END_TEST
 int main(void) {
     TCase *tests = tcase_create("first_words");
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, python_objects_hold_their_type_behind_references_or_the_collectors_words);
     tcase_add_test(tests, blocks_that_begin_with_a_word_are_summed_by_stack_and_word);
     tcase_add_test(tests, a_block_that_was_freed_meanwhile_does_not_count);
     tcase_add_test(tests, small_typed_and_reported_blocks_have_no_words);
