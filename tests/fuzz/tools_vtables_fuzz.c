@@ -6,6 +6,7 @@
 
 #include "tests/fuzz/elf_module.h"
 #include "tests/fuzz/fuzz.h"
+#include "tools/analyzer/symbols/python_types.h"
 #include "tools/analyzer/symbols/vtables.h"
 
 enum { WORD_BYTES = 8, HEADER_BYTES = 16, WORDS_MAX = 512, TOLD_MAX = 64 };
@@ -14,6 +15,9 @@ static void find(const struct ml_vtables *vtables, uint64_t address) {
     char *name = ml_vtables_find(vtables, address);
     REQUIRE(name == NULL || name[0] != '\0');
     REQUIRE(name == NULL || address % WORD_BYTES == 0);
+    free(name);
+    name = ml_python_types_find(vtables, address);
+    REQUIRE(name == NULL || (name[0] != '\0' && address % WORD_BYTES == 0));
     free(name);
 }
 
