@@ -136,6 +136,7 @@ static void
 welcome(struct capture *capture, const struct capture_options *options, int fd, pid_t pid) {
     struct captured_process *process = add_process(capture, pid);
     const uint32_t slots = options->slots == 0 ? 1 : options->slots;
+    const uint64_t sampling_bytes = options->sampling_bytes == 0 ? 1 : options->sampling_bytes;
     const struct ml_staging_header header = {
         .magic = ML_STAGING_MAGIC, .version = ML_STAGING_VERSION, .slots = slots};
     const struct ml_control_page page = {
@@ -143,7 +144,9 @@ welcome(struct capture *capture, const struct capture_options *options, int fd, 
         .version = 1,
         .enabled = options->dormant ? 0 : 1,
         .fork_enabled = options->dormant ? 0 : 1,
-        .sampling_bytes = 1,
+        .sampling_bytes = sampling_bytes,
+        .all_sampled = 1,
+        .hooks_entries = options->entries ? 1 : 0,
         .stack_mode = options->stack_mode,
         .generation = 1,
         .clock = options->clock,
@@ -159,7 +162,7 @@ welcome(struct capture *capture, const struct capture_options *options, int fd, 
             {.verdict =
                  options->dormant ? MEMLOG_CLIENT_VERDICT_DORMANT : MEMLOG_CLIENT_VERDICT_RECORD,
              .stack_mode = (enum memlog_client_stack_mode)options->stack_mode,
-             .sampling_bytes = 1,
+             .sampling_bytes = sampling_bytes,
              .staging_slots = slots},
         .has_event_pipe = true,
         .event_pipe = ends[1],

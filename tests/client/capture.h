@@ -59,6 +59,8 @@ struct capture_options {
     /* The program starts bare, and memlog comes to it while it runs, when it has closed its
      * standard output: so it says that it is ready. */
     bool attach;
+    bool entries;            /* hook an allocator inside the executable */
+    uint64_t sampling_bytes; /* 0: record each block */
 };
 
 struct capture {

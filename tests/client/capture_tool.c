@@ -1,6 +1,7 @@
 /* By hand: run any program under the client alone and print what it streamed, or keep it:
- * out/capture_tool [--streams=FOLDER] [--attach] PROGRAM [ARGS...] writes a file FOLDER/PID.stream
- * for each process (a later one of the same pid: PID.2.stream), for out/replay and out/stream_tool.
+ * out/capture_tool [--streams=FOLDER] [--attach] [--entries] [--sampling=BYTES] PROGRAM [ARGS...]
+ * writes a file FOLDER/PID.stream for each process (a later one of the same pid: PID.2.stream), for
+ * out/replay and out/stream_tool.
  */
 #include <check.h>
 #include <inttypes.h>
@@ -15,6 +16,8 @@ static struct capture capture;
 static char **program;
 static const char *streams_folder; /* NULL: print */
 static bool attaches;
+static bool hooks_entries;
+static uint64_t sampling_bytes; /* 0: each block is recorded */
 
 static void write_stream(const struct captured_process *process) {
     char path[4200];
@@ -74,7 +77,9 @@ START_TEST(capture_the_program) {
     const struct capture_options options = {
         .unwind_check = check == NULL ? 0 : (uint32_t)strtoul(check, NULL, 10),
         .no_events = streams_folder != NULL,
-        .attach = attaches};
+        .attach = attaches,
+        .entries = hooks_entries,
+        .sampling_bytes = sampling_bytes};
     capture_run(&capture, &options, program);
     for (size_t i = 0; i < capture.processes_count; i++) {
         if (streams_folder != NULL) {
@@ -94,21 +99,34 @@ START_TEST(capture_the_program) {
 }
 END_TEST
 
-int main(int count, char **arguments) {
-    static const char streams[] = "--streams=";
-    if (count > 1 && strncmp(arguments[1], streams, sizeof(streams) - 1) == 0) {
-        streams_folder = arguments[1] + sizeof(streams) - 1;
-        arguments++;
-        count--;
+static const char streams[] = "--streams=";
+static const char sampling[] = "--sampling=";
+
+/* False: it is none, but the program. */
+static bool take_option(const char *given) {
+    if (strncmp(given, streams, sizeof(streams) - 1) == 0) {
+        streams_folder = given + sizeof(streams) - 1;
+        return true;
     }
-    if (count > 1 && strcmp(arguments[1], "--attach") == 0) {
-        attaches = true;
+    if (strncmp(given, sampling, sizeof(sampling) - 1) == 0) {
+        sampling_bytes = strtoul(given + sizeof(sampling) - 1, NULL, 10);
+        return true;
+    }
+    attaches = attaches || strcmp(given, "--attach") == 0;
+    hooks_entries = hooks_entries || strcmp(given, "--entries") == 0;
+    return strcmp(given, "--attach") == 0 || strcmp(given, "--entries") == 0;
+}
+
+int main(int count, char **arguments) {
+    while (count > 1 && take_option(arguments[1])) {
         arguments++;
         count--;
     }
     if (count < 2) {
         (void)fprintf(
-            stderr, "usage: capture_tool [--streams=FOLDER] [--attach] /path/to/PROGRAM [ARGS...]\n"
+            stderr,
+            "usage: capture_tool [--streams=FOLDER] [--attach] [--entries] [--sampling=BYTES] "
+            "/path/to/PROGRAM [ARGS...]\n"
         );
         return 2;
     }
