@@ -33,13 +33,17 @@ names_entry(const struct ml_patched *patched, uintptr_t return_address) {
     return call[0] == CALL && return_address + (uintptr_t)(intptr_t)distance == patched->entry;
 }
 
-static inline bool is_own_call(const struct ml_patched *patched, uintptr_t return_address) {
-    return ml_unlikely(return_address - patched->own_start < patched->own_bytes) &&
-           names_entry(patched, return_address);
+static inline bool may_be_own_call(const struct ml_patched *patched, uintptr_t return_address) {
+    return ML_ATTACHED && ml_unlikely(return_address - patched->own_start < patched->own_bytes);
 }
 
-/* The return address of the hook. */
-#define IS_OWN_CALL() (ML_ATTACHED && is_own_call(patched, (uintptr_t)__builtin_return_address(0)))
+static inline bool is_own_call(const struct ml_patched *patched, uintptr_t return_address) {
+    return may_be_own_call(patched, return_address) && names_entry(patched, return_address);
+}
+
+/* Of the hook. */
+#define RETURN_ADDRESS() ((uintptr_t)__builtin_return_address(0))
+#define IS_OWN_CALL() is_own_call(patched, RETURN_ADDRESS())
 
 static inline uintptr_t argument(uint8_t which, const uintptr_t *given) {
     return ml_likely(which < ML_ALLOCATOR_ARGUMENTS_MAX) ? given[which] : 0;
@@ -86,20 +90,30 @@ made(const struct ml_patched *patched, const uintptr_t *given, uintptr_t result)
                             : NULL;
 }
 
+/* The hooks of functions that are called most jump to a function of their own that records, so that
+ * a call which sampling skips saves no registers. */
+#define RECORDED static ML_HOT ML_HOOK
+
+/* The stack pointer behind the return, as in ml_unwind_entry, in a function that needs no frame
+ * pointer. */
+#define FRAME_HERE() ((uintptr_t)__builtin_dwarf_cfa())
+
 /* The program's allocator may call its own functions by their entries, so every call that is passed
  * on has the guard. */
+#define PASS_GUARDED(bytes, frame, call)                                                           \
+    if (ml_sampler_passes(thread, (bytes))) {                                                      \
+        ml_sampler_pass(thread, (frame));                                                          \
+        const uintptr_t passed = (call);                                                           \
+        ml_sampler_passed(thread);                                                                 \
+        return passed;                                                                             \
+    }
+
 static inline uintptr_t allocate_from(const struct ml_unwind_entry *entry, CALLED) {
     struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
     const size_t bytes = bytes_of(patched, given);
     if (ml_hook_is_idle(thread)) {
         return CALL_NEXT();
-    }
-    if (ml_sampler_passes(thread, bytes)) {
-        ml_sampler_pass(thread, entry->sp);
-        const uintptr_t passed = CALL_NEXT();
-        ml_sampler_passed(thread);
-        return passed;
     }
     const struct ml_hook hook = ml_hook_enter(thread, entry->sp);
     const uintptr_t result = CALL_NEXT();
@@ -111,22 +125,27 @@ static inline uintptr_t allocate_from(const struct ml_unwind_entry *entry, CALLE
     return result;
 }
 
+RECORDED uintptr_t recorded_allocates(CALLED) {
+    ML_HOOK_MAY_BE_LEFT();
+    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+    return allocate_from(&entry, first, second, third, fourth, fifth, patched);
+}
+
 static ML_HOT ML_HOOK uintptr_t entry_allocates(CALLED) {
     ML_HOOK_MAY_BE_LEFT();
     if (IS_OWN_CALL()) {
         return CALL_NEXT();
     }
-    const struct ml_unwind_entry entry = ml_unwind_entry_here();
-    return allocate_from(&entry, first, second, third, fourth, fifth, patched);
+    struct ml_thread *thread = ml_this_thread();
+    const uintptr_t given[] = GIVEN;
+    PASS_GUARDED(bytes_of(patched, given), FRAME_HERE(), CALL_NEXT())
+    return recorded_allocates(first, second, third, fourth, fifth, patched);
 }
 
-/* malloc, operator new and their like, which are called most: what all calls of a thread that
- * records exactly have in common is done here, with its state in registers. */
-static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED_WITH_FEW) {
+/* What all calls of a thread that records exactly have in common is done here, with its state in
+ * registers. */
+RECORDED uintptr_t recorded_allocates_first(CALLED_WITH_FEW) {
     ML_HOOK_MAY_BE_LEFT();
-    if (IS_OWN_CALL()) {
-        return NEXT_OF_FEW();
-    }
     struct ml_thread *thread = ml_this_thread();
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     if (ml_likely(ml_hook_enter_plain(thread, entry.sp))) {
@@ -141,15 +160,6 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED_WITH_FEW) {
         return result;
     }
     const struct ml_unwind_entry slow_entry = ml_unwind_entry_here();
-    if (ml_sampler_passes(thread, first)) {
-        ml_sampler_pass(thread, slow_entry.sp);
-        const uintptr_t passed = NEXT_OF_FEW();
-        ml_sampler_passed(thread);
-        return passed;
-    }
-    if (ml_hook_is_idle(thread)) {
-        return NEXT_OF_FEW();
-    }
     const struct ml_hook hook = ml_hook_enter_slow(thread, slow_entry.sp);
     const uintptr_t result = NEXT_OF_FEW();
     if (hook.lane != NULL && result != 0) {
@@ -159,8 +169,34 @@ static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED_WITH_FEW) {
     return result;
 }
 
-/* free, operator delete and their like. */
-static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED_WITH_FEW) {
+#define ALLOCATE_FIRST(thread)                                                                     \
+    PASS_GUARDED(first, FRAME_HERE(), NEXT_OF_FEW())                                               \
+    if (ml_hook_is_idle(thread)) {                                                                 \
+        return NEXT_OF_FEW();                                                                      \
+    }                                                                                              \
+    return recorded_allocates_first(first, second, third, fourth, patched)
+
+/* What the hook cannot know without a call of its own is looked up here. */
+RECORDED uintptr_t looked_allocates_first(CALLED_WITH_FEW) {
+    ML_HOOK_MAY_BE_LEFT();
+    if (IS_OWN_CALL()) {
+        return NEXT_OF_FEW();
+    }
+    struct ml_thread *thread = ml_this_thread();
+    ALLOCATE_FIRST(thread);
+}
+
+/* malloc, operator new and their like. */
+static ML_HOT ML_HOOK uintptr_t entry_allocates_first(CALLED_WITH_FEW) {
+    ML_HOOK_MAY_BE_LEFT();
+    struct ml_thread *thread = ml_this_thread_at_once();
+    if (ml_unlikely(thread == NULL) || may_be_own_call(patched, RETURN_ADDRESS())) {
+        return looked_allocates_first(first, second, third, fourth, patched);
+    }
+    ALLOCATE_FIRST(thread);
+}
+
+RECORDED uintptr_t recorded_releases_first(CALLED_WITH_FEW) {
     ML_HOOK_MAY_BE_LEFT();
     if (IS_OWN_CALL()) {
         return NEXT_OF_FEW();
@@ -168,7 +204,7 @@ static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED_WITH_FEW) {
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
     struct ml_thread *thread = ml_this_thread();
     const void *block = (const void *)first;
-    if (block != NULL && ml_likely(ml_hook_enter_plain(thread, frame))) {
+    if (ml_likely(ml_hook_enter_plain(thread, frame))) {
         struct ml_lane *lane = thread->lane;
         if (ml_likely(lane != NULL)) {
             ml_hook_recorded(thread);
@@ -179,10 +215,6 @@ static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED_WITH_FEW) {
         ml_hook_leave_plain(thread);
         return result;
     }
-    const bool drops = ml_sampler_filters(thread) && ml_sampler_drops(thread, block);
-    if (block == NULL || drops || ml_hook_is_idle(thread)) {
-        return NEXT_OF_FEW();
-    }
     const struct ml_hook hook = ml_hook_enter_slow(thread, frame);
     (void)ml_hook_free(thread, &hook, block, ML_OP_FREE);
     const uintptr_t result = NEXT_OF_FEW();
@@ -190,12 +222,49 @@ static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED_WITH_FEW) {
     return result;
 }
 
+/* The slow check of a free that the fast one could not skip. */
+RECORDED uintptr_t looked_releases_first(CALLED_WITH_FEW) {
+    struct ml_thread *thread = ml_this_thread();
+    if (ml_sampler_filters(thread) && ml_sampler_drops_after_all(thread, (const void *)first)) {
+        return NEXT_OF_FEW();
+    }
+    return recorded_releases_first(first, second, third, fourth, patched);
+}
+
+/* free, operator delete and their like. A free that is not recorded needs no guard: a nested one is
+ * none either. */
+static ML_HOT ML_HOOK uintptr_t entry_releases_first(CALLED_WITH_FEW) {
+    struct ml_thread *thread = ml_this_thread_at_once();
+    const void *block = (const void *)first;
+    if (block == NULL) {
+        return NEXT_OF_FEW();
+    }
+    if (ml_unlikely(thread == NULL)) {
+        return looked_releases_first(first, second, third, fourth, patched);
+    }
+    if (ml_sampler_filters(thread)) {
+        if (ml_likely(ml_sampler_drops(thread, block))) {
+            return NEXT_OF_FEW();
+        }
+        return looked_releases_first(first, second, third, fourth, patched);
+    }
+    if (ml_hook_is_idle(thread)) {
+        return NEXT_OF_FEW();
+    }
+    return recorded_releases_first(first, second, third, fourth, patched);
+}
+
+/* Whether the block's end needs no record. */
+static inline bool ends_unsaid(struct ml_thread *thread, const void *block) {
+    const bool drops = ml_sampler_filters(thread) && ml_sampler_drops(thread, block);
+    return block == NULL || drops || ml_hook_is_idle(thread);
+}
+
 static inline uintptr_t release_from(uintptr_t frame, CALLED) {
     struct ml_thread *thread = ml_this_thread();
     const uintptr_t given[] = GIVEN;
     const void *block = (const void *)argument(patched->call.block_argument, given);
-    const bool drops = ml_sampler_filters(thread) && ml_sampler_drops(thread, block);
-    if (block == NULL || drops || ml_hook_is_idle(thread)) {
+    if (ends_unsaid(thread, block)) {
         return CALL_NEXT();
     }
     const struct ml_hook hook = ml_hook_enter(thread, frame);
@@ -263,13 +332,23 @@ static inline uintptr_t resize_from(const struct ml_unwind_entry *entry, CALLED)
     return result;
 }
 
+RECORDED uintptr_t recorded_resizes(CALLED) {
+    ML_HOOK_MAY_BE_LEFT();
+    const struct ml_unwind_entry entry = ml_unwind_entry_here();
+    return resize_from(&entry, first, second, third, fourth, fifth, patched);
+}
+
 static ML_HOT ML_HOOK uintptr_t entry_resizes(CALLED) {
     ML_HOOK_MAY_BE_LEFT();
     if (IS_OWN_CALL()) {
         return CALL_NEXT();
     }
-    const struct ml_unwind_entry entry = ml_unwind_entry_here();
-    return resize_from(&entry, first, second, third, fourth, fifth, patched);
+    struct ml_thread *thread = ml_this_thread();
+    const uintptr_t given[] = GIVEN;
+    if (ends_unsaid(thread, (const void *)argument(patched->call.block_argument, given))) {
+        PASS_GUARDED(bytes_of(patched, given), FRAME_HERE(), CALL_NEXT())
+    }
+    return recorded_resizes(first, second, third, fourth, fifth, patched);
 }
 
 /* ---- functions whose callers know them */
@@ -292,11 +371,14 @@ keeping_hook(const struct ml_patched *patched, const struct kept *kept) {
     const uintptr_t fifth = kept->r8;
     const struct ml_unwind_entry entry = {
         .pc = kept->return_address, .sp = (uintptr_t)(kept + 1), .fp = kept->rbp};
-    if (ML_ATTACHED && is_own_call(patched, kept->return_address)) {
+    if (is_own_call(patched, kept->return_address)) {
         return CALL_NEXT();
     }
+    struct ml_thread *thread = ml_this_thread();
+    const uintptr_t given[] = GIVEN;
     switch ((enum ml_allocator_act)patched->call.act) {
     case ML_ALLOCATOR_ALLOCATE:
+        PASS_GUARDED(bytes_of(patched, given), entry.sp, CALL_NEXT())
         return allocate_from(&entry, first, second, third, fourth, fifth, patched);
     case ML_ALLOCATOR_RELEASE:
         return release_from(entry.sp, first, second, third, fourth, fifth, patched);

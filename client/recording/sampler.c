@@ -6,12 +6,6 @@
 
 /* ---- a thread's distance to the next point */
 
-/* Inside a hook, which holds all of it. */
-static void set_way(struct ml_thread *thread, uint64_t way_bytes) {
-    thread->left = 0;
-    thread->rest = way_bytes;
-}
-
 /* Each thread of each process has another state. A forked child has a copy of its parent's, and
  * seeds again. */
 static void seed(struct ml_thread *thread) {
@@ -41,8 +35,7 @@ static enum ml_filter filter_of(uint64_t interval) {
 void ml_sampler_follow(struct ml_thread *thread, bool recording) {
     thread->filters = 0; /* until ml_lifecycle_may_record is done */
     if (!recording) {
-        thread->left = 0;
-        thread->rest = 0;
+        ml_sampler_set_way(thread, 0);
         thread->interval = 0;
         thread->filter = ML_FILTER_OFF;
         return;
@@ -54,9 +47,12 @@ void ml_sampler_follow(struct ml_thread *thread, bool recording) {
         /* The distance at the old interval says nothing about the new one's points. */
         thread->interval = interval;
         thread->filter = filter;
-        set_way(thread, interval > 1 ? ml_poisson_distance(&thread->random, interval) : 0);
+        ml_sampler_set_way(
+            thread, interval > 1 ? ml_poisson_distance(&thread->random, interval) : 0
+        );
     } else {
         thread->filter = filter;
+        ml_sampler_hold(thread); /* a call that is passed over is interrupted */
     }
 }
 
@@ -87,13 +83,13 @@ static bool decide(
         *out_weights = (struct ml_poisson_weights){.bytes = size_bytes, .blocks = 1};
         return true;
     }
-    const uint64_t way_bytes = thread->left + thread->rest;
+    const uint64_t way_bytes = ml_sampler_way(thread);
     if (way_bytes > size_bytes) {
-        set_way(thread, way_bytes - size_bytes - 1);
+        ml_sampler_set_way(thread, way_bytes - size_bytes - 1);
         return false;
     }
     *out_weights = ml_poisson_weigh(&thread->random, &lane->chances, thread->interval, size_bytes);
-    set_way(thread, ml_poisson_distance(&thread->random, thread->interval));
+    ml_sampler_set_way(thread, ml_poisson_distance(&thread->random, thread->interval));
     return true;
 }
 

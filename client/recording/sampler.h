@@ -13,7 +13,8 @@
  * `left` is at most the interval, so that no large block slips through; `rest` is the further
  * distance. `left` is also 0 while exactly recorded blocks may live: then skipped blocks are
  * remembered (client/stream/overrun.h). And it is 0 while a hook is at work, so that nested calls
- * take the slow path. A hook that was left by longjmp leaves it 0. */
+ * take the slow path. A hook that was left by longjmp leaves it 0. A call that is passed over with
+ * the guard has put it aside in `held`. The distance is the sum of the three. */
 #ifndef MEMLOG_CLIENT_RECORDING_SAMPLER_H
 #define MEMLOG_CLIENT_RECORDING_SAMPLER_H
 
@@ -73,10 +74,20 @@ static inline bool ml_sampler_drops_after_all(struct ml_thread *thread, const vo
     return true;
 }
 
+/* All of the distance, as one that calls must not skip by. */
+static inline void ml_sampler_set_way(struct ml_thread *thread, uint64_t way_bytes) {
+    thread->left = 0;
+    thread->held = 0;
+    thread->rest = way_bytes;
+}
+
+static inline uint64_t ml_sampler_way(const struct ml_thread *thread) {
+    return thread->left + thread->held + thread->rest;
+}
+
 /* A nested call must not skip blocks, until ml_sampler_let. */
 static inline void ml_sampler_hold(struct ml_thread *thread) {
-    thread->rest += thread->left;
-    thread->left = 0;
+    ml_sampler_set_way(thread, ml_sampler_way(thread));
     atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -84,22 +95,28 @@ static inline void ml_sampler_hold(struct ml_thread *thread) {
 static inline void ml_sampler_let(struct ml_thread *thread) {
     atomic_signal_fence(memory_order_seq_cst);
     if (thread->filter == ML_FILTER_SAMPLED) {
-        const uint64_t way_bytes = thread->left + thread->rest;
+        const uint64_t way_bytes = ml_sampler_way(thread);
+        thread->held = 0;
         thread->left = way_bytes < thread->interval ? way_bytes : thread->interval;
         thread->rest = way_bytes - thread->left;
     }
 }
 
-/* Around a call of a next allocator that calls others of its functions by name: its nested calls
- * are not recorded. */
+/* Around a call of a next allocator that may call others of its functions by what is hooked: its
+ * nested calls are not recorded. `left` comes back as it was, unless a signal handler has moved the
+ * next point or the interval: then `held` is 0, and the next call takes the slow path. */
 static inline void ml_sampler_pass(struct ml_thread *thread, uintptr_t frame) {
     thread->phase = ML_PHASE_NEXT;
     thread->hook_frame = frame;
-    ml_sampler_hold(thread);
+    thread->held = thread->left;
+    thread->left = 0;
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 static inline void ml_sampler_passed(struct ml_thread *thread) {
-    ml_sampler_let(thread);
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->left = thread->held;
+    thread->held = 0;
     thread->phase = ML_PHASE_NONE;
 }
 

@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "client/state/visible.h"
@@ -47,7 +48,9 @@ struct ml_thread {
     struct ml_lane *lane;   /* NULL: none yet, or given back */
     uint64_t left;          /* bytes that may be skipped; client/recording/sampler.h */
     uint32_t filters;       /* `control` while only frees of sampled blocks are recorded; else 0 */
-    uint32_t skipped;       /* 1: something was not recorded since the lane's last record */
+    uint8_t skipped;        /* 1: something was not recorded since the lane's last record */
+    uint8_t filter;         /* enum ml_filter */
+    uint8_t exit_rounds;    /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
     struct ml_lane *second; /* for a signal handler's events inside the hook */
     uint64_t rest;          /* further bytes up to the next point, behind `left` */
     uint64_t interval;      /* 1: exact; 0: not recording */
@@ -56,14 +59,13 @@ struct ml_thread {
     uint64_t sampling_gate; /* gate_page->gate while this thread may record a sample with nothing
                                else to be looked at; UINT64_MAX: look closer */
     uint32_t seeded;        /* the process generation in which `random` was seeded */
-    uint32_t exit_rounds;   /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
-    uint64_t fork_serial;   /* of the FORK record being acted on; 0: not forking */
     uint32_t generation;    /* the process generation that `lane` and `second` belong to */
-    uint32_t filter;        /* enum ml_filter */
+    uint64_t fork_serial;   /* of the FORK record being acted on; 0: not forking */
+    uint64_t held;          /* `left`, while a call that is passed over is in the next allocator */
     struct ml_thread_notes *notes; /* what the thread says of itself; NULL: nothing yet */
 };
 
-enum { ML_THREAD_GONE = UINT32_MAX };
+enum { ML_THREAD_GONE = UINT8_MAX };
 
 #if ML_ATTACHED
 enum { ML_THREADS_MAX = 8192 /* as many as there are lanes; a power of two */ };
@@ -94,18 +96,26 @@ static inline uint32_t ml_thread_place(uintptr_t pointer) {
     return (uint32_t)(pointer >> 6) * (uint32_t)MULTIPLIER >> SHIFT;
 }
 
-/* The calling thread's own. The ABI puts the thread pointer where it points to. */
-static inline struct ml_thread *ml_this_thread(void) {
+/* The ABI puts the thread pointer where it points to. */
+static inline uintptr_t ml_thread_pointer(void) {
     uintptr_t pointer;
     __asm__("movq %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+}
+
+/* The calling thread's own, if it is found without a call; else NULL. */
+static inline struct ml_thread *ml_this_thread_at_once(void) {
+    const uintptr_t pointer = ml_thread_pointer();
     const uint32_t place = ml_thread_place(pointer);
-    if (__builtin_expect(
-            atomic_load_explicit(&ml_thread_table.pointers[place], memory_order_relaxed) == pointer,
-            1
-        )) {
-        return &ml_thread_table.threads[place];
-    }
-    return ml_thread_look_up(pointer);
+    const bool is_there =
+        atomic_load_explicit(&ml_thread_table.pointers[place], memory_order_relaxed) == pointer;
+    return __builtin_expect(is_there, 1) ? &ml_thread_table.threads[place] : NULL;
+}
+
+/* The calling thread's own. */
+static inline struct ml_thread *ml_this_thread(void) {
+    struct ml_thread *thread = ml_this_thread_at_once();
+    return __builtin_expect(thread != NULL, 1) ? thread : ml_thread_look_up(ml_thread_pointer());
 }
 
 /* Whether a thread that lives is inside a hook. */
@@ -122,6 +132,10 @@ extern ML_OURS __thread struct ml_thread ml_thread __attribute__((tls_model("ini
 
 /* The calling thread's own. */
 static inline struct ml_thread *ml_this_thread(void) {
+    return &ml_thread;
+}
+
+static inline struct ml_thread *ml_this_thread_at_once(void) {
     return &ml_thread;
 }
 #endif

@@ -7,7 +7,7 @@
 
 enum { SEARCH_PHASE = 1, INTERVAL = 1000, LEFT = 700, REST = 5000, FRAME = 4096 };
 
-static struct ml_thread *in_next(uint32_t filter) {
+static struct ml_thread *in_next(uint8_t filter) {
     struct ml_thread *thread = &ml_thread;
     *thread = (struct ml_thread){.filter = filter, .interval = INTERVAL};
     thread->left = LEFT;
