@@ -161,9 +161,11 @@ static bool restore(struct job *job) {
     return true;
 }
 
-/* A thread that was on its way through a hook when the entries became the program's again reads
- * the memory of that time yet, which the next start gives back. It leaves soon. */
+/* A thread that was on its way through a hook when the entries became the program's again, or
+ * inside one, reads the memory of that time yet, which the next start gives back. It leaves soon.
+ */
 static bool wait_for_passers(struct job *job) {
+    struct ml_passers passers = {.is_outside = {0}};
     const uint64_t deadline_ns = now_ns() + (uint64_t)PASSERS_WAIT_MS * 1000000u;
     bool are_there = job->found.is_same;
     while (are_there && now_ns() < deadline_ns) {
@@ -171,7 +173,8 @@ static bool wait_for_passers(struct job *job) {
         if (!stop_all(job)) {
             return false;
         }
-        are_there = ml_passers_are_there(&job->threads, job->memory_fd, job->found.content);
+        are_there =
+            ml_passers_are_there(&passers, &job->threads, job->memory_fd, job->found.content);
         note_stop(job, since_ns);
         ml_threads_let_go(&job->threads);
         pause_us(are_there ? PASSERS_PAUSE_US : 0);
@@ -485,9 +488,6 @@ static enum memlog_tracer_outcome judge_start(struct job *job) {
     switch ((enum ml_attach_outcome)job->block->outcome) {
     case ML_ATTACH_CONNECTED:
         return MEMLOG_TRACER_OUTCOME_DONE;
-    case ML_ATTACH_BUSY:
-        ml_error_set(error, STILL_INSIDE);
-        return failed(job);
     case ML_ATTACH_NO_SOCKET:
         ml_error_set(error, "it has no descriptors left (ulimit -n)");
         return refused(job);

@@ -1,19 +1,34 @@
-/* Threads on their way into a hook, or out of it. Room: tracer. Context: the tracer's one thread.
+/* Threads on their way into a hook, inside one, or on their way out. Room: tracer. Context: the
+ * tracer's one thread; the process's threads are stopped, and no entry leads to a hook.
  *
- * One rule: such a thread may be about to read memory of memlog's whose address it has read
- * already. Nothing in the process tells of it: it is no guest of a hook yet. So only its
- * instruction pointer does, or that to which a signal handler will take it back. */
+ * One rule: who cannot be told from a thread inside counts as one. Such a thread reads memory of
+ * memlog's that the next start gives back.
+ *
+ * On the way in and out nothing in the process tells of it but its instruction pointer, or that to
+ * which a signal handler will take it back. Of a hook that calls the program's allocator the
+ * client's table of threads tells (ipc/attach/block.h). That row stays where the program left the
+ * call by siglongjmp: then the thread's stack has no word in it that leads back to the hook. */
 #ifndef MEMLOG_TRACER_PASSERS_H
 #define MEMLOG_TRACER_PASSERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "ipc/attach/block.h"
 #include "tracer/threads.h"
 
+/* What was seen of the table before. No thread enters a hook, so who was seen outside stays there.
+ * All 0 at first. */
+struct ml_passers {
+    uint8_t is_outside[ML_ATTACH_THREADS_MAX];
+};
+
 /* Whether a stopped thread is one, of the client that the block describes. */
 bool ml_passers_are_there(
-    const struct ml_threads *threads, int memory_fd, const struct ml_attach_block *block
+    struct ml_passers *passers,
+    const struct ml_threads *threads,
+    int memory_fd,
+    const struct ml_attach_block *block
 );
 
 #endif

@@ -35,3 +35,23 @@ bool ml_stack_words_any(
     }
     return false;
 }
+
+bool ml_stack_words_below(
+    int memory_fd,
+    uint64_t pointer,
+    uint64_t end,
+    bool (*fits)(const uint64_t *word, const void *context),
+    const void *context
+) {
+    static uint64_t words[MOST_BYTES / sizeof(uint64_t)];
+    const uint64_t start = pointer & ~UINT64_C(7);
+    if (end - start > sizeof(words) || !ml_memory_read(memory_fd, start, words, end - start)) {
+        return true;
+    }
+    for (size_t i = 0; i < (end - start) / sizeof(words[0]); i++) {
+        if (fits(&words[i], context)) {
+            return true;
+        }
+    }
+    return false;
+}

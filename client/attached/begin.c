@@ -28,7 +28,12 @@
 #include "client/symbols/loaded.h"
 #include "client/unwind/objects.h"
 
-enum { HOOKS_WAIT_MS = 1000 };
+_Static_assert(
+    (int)ML_THREADS_MAX <= (int)ML_ATTACH_THREADS_MAX &&
+        sizeof(struct ml_thread) <= ML_ATTACH_ROW_BYTES_MAX &&
+        (int)ML_THREAD_PLACE_TAKEN <= (int)ML_ATTACH_POINTER_NONE,
+    "the tracer reads the table"
+);
 
 struct ml_attach_block ml_attach_block;
 
@@ -234,35 +239,30 @@ static enum ml_attach_outcome connect(void) {
     return connected ? ML_ATTACH_CONNECTED : ML_ATTACH_REFUSED;
 }
 
-/* Threads that were inside a hook when the entries became the program's again leave it soon. A wait
- * by nanosleep would make the thread forget the wait that it was borrowed in. */
-static bool wait_for_hooks(void) {
-    for (uint32_t i = 0; i < HOOKS_WAIT_MS && ml_thread_table_is_busy(); i++) {
-        (void)ml_sys3(SYS_poll, 0, 0, 1);
-    }
-    return !ml_thread_table_is_busy();
-}
-
-/* False: a thread is still inside a hook, and will read and write the memory of that run. */
-static bool forget_earlier_run(void) {
+/* The tracer has seen that no thread is inside a hook of that run. */
+static void forget_earlier_run(void) {
     if (ml_process.connected) {
-        if (!wait_for_hooks()) {
-            return false;
-        }
         ml_start_forget();
     }
     ml_thread_table_clear();
     ml_thread_table.id_offset = &ml_attach_block.id_offset; /* the tracer learns it later */
-    return true;
+}
+
+static void tell_of_threads(struct ml_attach_block *block) {
+    block->threads = (struct ml_attach_threads
+    ){.pointers = (uintptr_t)ml_thread_table.pointers,
+      .rows = (uintptr_t)ml_thread_table.threads,
+      .count = ML_THREADS_MAX,
+      .row_bytes = sizeof(struct ml_thread),
+      .phase_at = offsetof(struct ml_thread, phase),
+      .frame_at = offsetof(struct ml_thread, hook_frame)};
 }
 
 void ml_attached_begin(void) {
     struct ml_attach_block *block = &ml_attach_block;
     __atomic_store_n(&block->outcome, ML_ATTACH_BEGUN, __ATOMIC_RELEASE);
-    if (!forget_earlier_run()) {
-        __atomic_store_n(&block->outcome, ML_ATTACH_BUSY, __ATOMIC_RELEASE);
-        return;
-    }
+    forget_earlier_run();
+    tell_of_threads(block);
     learn_facts();
     ml_exec_preload_tell(block->library, block->socket_path);
     write_stubs();

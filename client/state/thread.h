@@ -118,9 +118,6 @@ static inline struct ml_thread *ml_this_thread(void) {
     return __builtin_expect(thread != NULL, 1) ? thread : ml_thread_look_up(ml_thread_pointer());
 }
 
-/* Whether a thread that lives is inside a hook. */
-bool ml_thread_table_is_busy(void);
-
 /* Forget all threads. No thread comes to a hook. */
 void ml_thread_table_clear(void);
 

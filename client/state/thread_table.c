@@ -59,17 +59,6 @@ static bool is_alive(uint32_t id) {
     return id != 0 && ml_sys3(SYS_tgkill, ml_sys0(SYS_getpid), id, 0) != -ESRCH_KERNEL;
 }
 
-bool ml_thread_table_is_busy(void) {
-    for (uint32_t place = 0; place < ML_THREADS_MAX; place++) {
-        const volatile struct ml_thread *thread = &ml_thread_table.threads[place];
-        if (atomic_load(&ml_thread_table.pointers[place]) > ML_THREAD_PLACE_TAKEN &&
-            thread->phase != ML_PHASE_NONE && is_alive(ml_thread_table.ids[place])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void ml_thread_table_clear(void) {
     for (uint32_t place = 0; place < ML_THREADS_MAX; place++) {
         if (atomic_load_explicit(&ml_thread_table.pointers[place], memory_order_relaxed) != 0) {

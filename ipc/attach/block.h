@@ -17,7 +17,7 @@
 #include "ipc/wire/staging.h"
 
 enum {
-    ML_ATTACH_VERSION = 2,
+    ML_ATTACH_VERSION = 3,
     ML_ATTACH_MARK_BYTES = 16,
     ML_ATTACH_FUNCTIONS_MAX = 256, /* as client/patch has room for */
     ML_ATTACH_STUB_BYTES = 32,
@@ -30,7 +30,9 @@ enum {
     ML_ATTACH_AUX_MAX = 32,
     ML_ATTACH_FILTERS_MAX = 16,
     ML_ATTACH_FILTER_LINES_MAX = 8192, /* of all filters together */
-    ML_ATTACH_SEND_WAIT_S = 2          /* as long as a client waits for its host */
+    ML_ATTACH_THREADS_MAX = 8192,      /* rows */
+    ML_ATTACH_ROW_BYTES_MAX = 4096,
+    ML_ATTACH_SEND_WAIT_S = 2 /* as long as a client waits for its host */
 };
 
 /* The block begins on a page of its own. Its first bytes; the tracer writes them when the client is
@@ -73,7 +75,6 @@ enum ml_attach_outcome {
     ML_ATTACH_BEGUN,     /* a thread is in it */
     ML_ATTACH_CONNECTED, /* the host serves it */
     ML_ATTACH_REFUSED,   /* by the host, or there is no room */
-    ML_ATTACH_BUSY,      /* a thread is inside a hook of an earlier attachment: all is as it was */
     ML_ATTACH_NO_SOCKET, /* the process may make no socket pair */
     ML_ATTACH_FILTERED   /* its seccomp filters forbid what recording needs */
 };
@@ -85,6 +86,16 @@ struct ml_attach_filters {
     uint32_t counts[ML_ATTACH_FILTERS_MAX]; /* lines of each */
     struct sock_filter lines[ML_ATTACH_FILTER_LINES_MAX];
 };
+
+/* Where the client keeps a row for each thread that came to a hook. All 0: none has come. */
+struct ml_attach_threads {
+    uint64_t pointers; /* address of `count` thread pointers; the first few values are none */
+    uint64_t rows;     /* address of the first row */
+    uint32_t count, row_bytes;
+    uint32_t phase_at; /* in a row, 4 bytes: 0 while the thread is inside no hook */
+    uint32_t frame_at; /* 8 bytes: the stack pointer behind the return of the hook that it is in */
+};
+enum { ML_ATTACH_POINTER_NONE = 15 /* and below */ };
 
 struct ml_attach_auxv {
     uint64_t kind, value;
@@ -98,7 +109,8 @@ struct ml_attach_block {
     uint64_t fingerprint;    /* of the client's file: another one does not fit this memory */
     int32_t host_fd; /* by the client: the end of the socket pair that the host is to have; -1 */
     int32_t own_fd;  /* and its own one; -1 */
-    uint32_t functions_count; /* of `functions` that may be patched */
+    uint32_t functions_count;         /* of `functions` that may be patched */
+    struct ml_attach_threads threads; /* by the client */
     /* Facts about the process, for the client's start. */
     uint64_t find_object;    /* _dl_find_object; 0: none */
     uint64_t errno_location; /* libc's __errno_location; 0: none */

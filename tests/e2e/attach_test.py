@@ -110,6 +110,45 @@ class Exact(attached.Case):
         target.end()
 
 
+class Again(attached.Case):
+    """A process is attached to once more when no thread is inside a call of before, and then alone."""
+
+    def leave(self, target, session, word, count, sofar):
+        """Its last call of the allocator was left when memlog goes."""
+        self.assertEqual(target.tell(f"{word} {count}"), f"{sofar + count} {self.returned(sofar + count)}")
+        entry = self.entry(self.finish(session), target.pid)
+        self.assertEqual(entry["lost_events"], 0)
+        return entry
+
+    def returned(self, left):
+        return left - self.times  # all but the last of each time are followed by one that comes back
+
+    def test_one_that_leaves_malloc_by_siglongjmp(self):
+        target = attached.Target(self, [harness.OUT / "tests/oracle/leaps"]).ready()
+        self.times = 0
+        for _ in range(4):
+            session = self.begin(target.pid)
+            self.times += 1
+            entry = self.leave(target, session, "leap", 20, 20 * (self.times - 1))
+            self.assertEqual(entry["total_blocks"], 19)
+        target.end()
+
+    def test_one_that_is_inside_a_call_all_the_time(self):
+        target = attached.Target(self, [harness.OUT / "tests/oracle/leaps"]).ready()
+        session = self.begin(target.pid)
+        self.assertEqual(target.tell("hold"), "held")
+        self.finish(session)
+        answer = self.command("attach", "--no-page", "--duration=0.2", "-o", self.folder / "never", target.pid)
+        self.assertEqual(answer.returncode, 125, answer.stderr)
+        self.assertIn("a thread of it is still inside a call that memlog recorded: try again", answer.stderr)
+        # The call comes back, and the process can be attached to.
+        self.times = 1
+        self.assertEqual(target.tell("leap 1"), "1 1")
+        entry = self.leave(target, self.begin(target.pid), "leap", 5, 1)
+        self.assertEqual(entry["total_blocks"], 4)
+        target.end()
+
+
 class Children(attached.Case):
     def play(self, words, kind="glibc"):
         """Its children's books against the report, by how they were made; returns [(word, entry, books)]."""
