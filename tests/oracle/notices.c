@@ -30,6 +30,7 @@ enum { WAIT_MS = 1500, SECOND_MS = 1000, NS_A_MS = 1000000 };
 
 static int pipe_fds[2], epoll_fd, pair_fds[2], queue_id, set_id;
 static uint32_t word;
+static unsigned long aio_context;
 static sigset_t usr2;
 static const struct timespec limit = {.tv_sec = 1, .tv_nsec = 500L * NS_A_MS};
 
@@ -115,6 +116,12 @@ static int by_semaphore(void) {
 static int by_receive(void) {
     char byte;
     return answer(recv(pair_fds[0], &byte, 1, 0), EAGAIN);
+}
+
+/* libc has no function for it. */
+static int by_aio(void) {
+    uint64_t event[4];
+    return none(syscall(SYS_io_getevents, aio_context, 1, 1, event, &limit));
 }
 
 /* ---- waits without one: a child says when they end */
@@ -278,6 +285,7 @@ static const struct row {
     {"sigtimedwait", by_sigtimedwait, true},
     {"semtimedop", by_semaphore, true},
     {"recv", by_receive, true},
+    {"io_getevents", by_aio, true},
     {"endless poll", in_poll, false},
     {"endless epoll_wait", in_epoll, false},
     {"endless read", in_read, false},
@@ -296,6 +304,7 @@ static void prepare(void) {
     (void)epoll_ctl(epoll_fd, EPOLL_CTL_ADD, pipe_fds[0], &event);
     (void)!socketpair(AF_UNIX, SOCK_STREAM, 0, pair_fds);
     (void)setsockopt(pair_fds[0], SOL_SOCKET, SO_RCVTIMEO, &receive_limit, sizeof(receive_limit));
+    (void)syscall(SYS_io_setup, 1, &aio_context);
     queue_id = msgget(IPC_PRIVATE, 0600);
     set_id = semget(IPC_PRIVATE, 1, 0600);
     (void)sigemptyset(&usr2);
