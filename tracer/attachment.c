@@ -542,6 +542,13 @@ static void write_id_offset(const struct job *job) {
     );
 }
 
+/* A thread that the machine has no time for does not get on in a short one: it stands in the same
+ * place at the next stop. The last waits are long, five seconds in all. */
+static uint32_t pause_of(uint32_t tries) {
+    enum { SHORT_TRIES = TRIES_MAX / 2, STEP_US = 1000 };
+    return tries < SHORT_TRIES ? 200 + tries * 37 % 1500 : (tries - SHORT_TRIES + 1) * STEP_US;
+}
+
 /* False: it was not to be had. Then nothing is written. */
 static bool write_jumps(struct job *job) {
     struct ml_attachment *attachment = job->attachment;
@@ -582,7 +589,7 @@ static bool write_jumps(struct job *job) {
             }
             return result.failed + result.foreign == 0;
         }
-        pause_us(200 + i * 37 % 1500);
+        pause_us(pause_of(i));
     }
     ml_error_set(
         &attachment->error, "its threads stand in its allocator's first bytes all the time"
