@@ -1,17 +1,24 @@
-/* bench-tight PAIRS: nothing but malloc and free from one place, random victims among 2,000 live
- * blocks. */
+/* bench-tight PAIRS [wait]: nothing but malloc and free from one place, random victims among 2,000
+ * live blocks; behind the first byte of its input, if it is to wait. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "tools/bench/programs/random.h"
 
 enum { LIVE = 2000 };
 
 int main(int argc, char **argv) {
-    if (argc != 2) {
-        fprintf(stderr, "bench-tight PAIRS\n");
+    const int waits = argc == 3 && strcmp(argv[2], "wait") == 0;
+    char byte = 0;
+    if (argc != 2 && !waits) {
+        fprintf(stderr, "bench-tight PAIRS [wait]\n");
         return 2;
+    }
+    if (waits && read(STDIN_FILENO, &byte, 1) != 1) {
+        return 1;
     }
     static void *live[LIVE];
     const uint64_t pairs = strtoull(argv[1], NULL, 10);
