@@ -14,11 +14,11 @@
 #include "tracer/entries.h"
 #include "tracer/filters.h"
 #include "tracer/found.h"
-#include "tracer/memory.h"
+#include "tracer/process/memory.h"
 #include "tracer/passers.h"
 #include "tracer/place.h"
 #include "tracer/plan.h"
-#include "tracer/target.h"
+#include "tracer/process/target.h"
 
 enum {
     TRIES_MAX = 200,        /* until no thread stands where it must not */

@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "tracer/memory.h"
+#include "tracer/process/memory.h"
 
 enum {
     STATE_NOTE = 0x202,  /* NT_X86_XSTATE */

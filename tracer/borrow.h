@@ -11,8 +11,8 @@
 
 #include "base/error_message.h"
 #include "tracer/frame.h"
-#include "tracer/maps.h"
-#include "tracer/threads.h"
+#include "tracer/process/maps.h"
+#include "tracer/process/threads.h"
 
 /* Code of the program's own libc that we make use of where it stands. */
 struct ml_borrowed_code {

@@ -4,8 +4,8 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
-#include "tracer/memory.h"
-#include "tracer/stack_words.h"
+#include "tracer/process/memory.h"
+#include "tracer/process/stack_words.h"
 
 static bool is_between(const struct ml_attach_function *functions, uint32_t count, uint64_t at) {
     for (uint32_t i = 0; i < count; i++) {

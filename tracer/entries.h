@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "ipc/attach/block.h"
-#include "tracer/threads.h"
+#include "tracer/process/threads.h"
 
 /* Whether a stopped thread stands within the bytes of one of the jumps, or will come back there
  * from a signal handler: then they must not be written now. */

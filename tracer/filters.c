@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/seccomp/filter.h"
-#include "tracer/target.h"
+#include "tracer/process/target.h"
 
 enum {
     GET_FILTER = 0x420c, /* PTRACE_SECCOMP_GET_FILTER */

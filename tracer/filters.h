@@ -11,7 +11,7 @@
 
 #include "base/error_message.h"
 #include "ipc/attach/block.h"
-#include "tracer/threads.h"
+#include "tracer/process/threads.h"
 
 /* Whether any thread of the process is watched now. */
 bool ml_filters_watch(pid_t pid);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tracer/memory.h"
+#include "tracer/process/memory.h"
 
 enum { MARK_STEP_BYTES = 4096 };
 

@@ -9,7 +9,7 @@
 
 #include "ipc/attach/block.h"
 #include "tracer/client_image.h"
-#include "tracer/maps.h"
+#include "tracer/process/maps.h"
 
 struct ml_found {
     uint64_t block;                  /* its address; 0: there is none */

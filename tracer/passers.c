@@ -3,9 +3,9 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
-#include "tracer/maps.h"
-#include "tracer/memory.h"
-#include "tracer/stack_words.h"
+#include "tracer/process/maps.h"
+#include "tracer/process/memory.h"
+#include "tracer/process/stack_words.h"
 
 /* The kernel's record of an interrupted thread has rsp, rip, eflags and the segments in a row. */
 enum { RECORD_RSP, RECORD_RIP, RECORD_FLAGS, RECORD_SEGMENTS, RECORD_WORDS };

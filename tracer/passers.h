@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "ipc/attach/block.h"
-#include "tracer/threads.h"
+#include "tracer/process/threads.h"
 
 /* What was seen of the table before. No thread enters a hook, so who was seen outside stays there.
  * All 0 at first. */

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "tracer/memory.h"
+#include "tracer/process/memory.h"
 
 enum { PAGE_BYTES = 4096 };
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tracer/memory.h"
+#include "tracer/process/memory.h"
 #include "tracer/plan_internal.h"
 
 enum { HEADER_BYTES = 64, FILE_MAX_BYTES = INT_MAX };

@@ -15,7 +15,7 @@
 #include "base/entry/families.h"
 #include "base/error_message.h"
 #include "ipc/attach/block.h"
-#include "tracer/maps.h"
+#include "tracer/process/maps.h"
 
 enum {
     ML_PLAN_OBJECTS_MAX = 1024,

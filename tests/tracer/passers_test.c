@@ -16,7 +16,7 @@
 #include <check.h>
 
 #include "tests/suite.h"
-#include "tracer/memory.h"
+#include "tracer/process/memory.h"
 
 enum {
     TRIES = 20000,

@@ -2,8 +2,8 @@
  *
  * One rule: it is as it was when it was read; the process goes on. Whoever maps something there
  * asks the kernel not to replace anything. */
-#ifndef MEMLOG_TRACER_MAPS_H
-#define MEMLOG_TRACER_MAPS_H
+#ifndef MEMLOG_TRACER_PROCESS_MAPS_H
+#define MEMLOG_TRACER_PROCESS_MAPS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "tracer/threads.h"
+#include "tracer/process/threads.h"
 
 #include <dirent.h>
 #include <errno.h>

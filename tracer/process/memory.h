@@ -2,8 +2,8 @@
  *
  * One rule: code is written here, too: the kernel lets a tracer write what the process itself may
  * not. A write of a few bytes within a page is whole or not at all. */
-#ifndef MEMLOG_TRACER_MEMORY_H
-#define MEMLOG_TRACER_MEMORY_H
+#ifndef MEMLOG_TRACER_PROCESS_MEMORY_H
+#define MEMLOG_TRACER_PROCESS_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

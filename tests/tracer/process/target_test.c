@@ -1,4 +1,4 @@
-#include "tracer/target.h"
+#include "tracer/process/target.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

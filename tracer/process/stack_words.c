@@ -1,6 +1,6 @@
-#include "tracer/stack_words.h"
+#include "tracer/process/stack_words.h"
 
-#include "tracer/memory.h"
+#include "tracer/process/memory.h"
 
 enum { STEP_BYTES = 65536, MOST_BYTES = 262144, PAGE_BYTES = 4096 };
 

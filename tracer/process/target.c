@@ -1,4 +1,4 @@
-#include "tracer/target.h"
+#include "tracer/process/target.h"
 
 #include <fcntl.h>
 #include <stdio.h>

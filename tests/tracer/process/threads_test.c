@@ -1,5 +1,5 @@
 /* All threads of a process, stopped while they come and go. This test is the parent. */
-#include "tracer/threads.h"
+#include "tracer/process/threads.h"
 
 #include <pthread.h>
 #include <signal.h>

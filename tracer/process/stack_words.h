@@ -3,8 +3,8 @@
  * One rule: only so much is read as lies there, and at most 256 KiB: as far as the frame of a
  * signal handler can be that a thread runs. `fits` says of a word, of which it sees the `span` from
  * there on, whether it is what is looked for. */
-#ifndef MEMLOG_TRACER_STACK_WORDS_H
-#define MEMLOG_TRACER_STACK_WORDS_H
+#ifndef MEMLOG_TRACER_PROCESS_STACK_WORDS_H
+#define MEMLOG_TRACER_PROCESS_STACK_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "tracer/maps.h"
+#include "tracer/process/maps.h"
 
 #include <errno.h>
 #include <fcntl.h>

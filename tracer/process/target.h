@@ -1,8 +1,8 @@
 /* Facts about a process from /proc. Room: tracer. Context: any.
  *
  * One rule: it is the process that was meant: the one of that pid that began at that time. */
-#ifndef MEMLOG_TRACER_TARGET_H
-#define MEMLOG_TRACER_TARGET_H
+#ifndef MEMLOG_TRACER_PROCESS_TARGET_H
+#define MEMLOG_TRACER_PROCESS_TARGET_H
 
 #include <stdbool.h>
 #include <stdint.h>

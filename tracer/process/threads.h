@@ -3,8 +3,8 @@
  *
  * One rule: the process sees nothing of it. A system call that a stop has interrupted is made
  * again, a signal that came first is handed on, a process that was stopped by a signal stays so. */
-#ifndef MEMLOG_TRACER_THREADS_H
-#define MEMLOG_TRACER_THREADS_H
+#ifndef MEMLOG_TRACER_PROCESS_THREADS_H
+#define MEMLOG_TRACER_PROCESS_THREADS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "tracer/memory.h"
+#include "tracer/process/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
