@@ -7,196 +7,31 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/user.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tracer/earlier.h"
 #include "tracer/entries.h"
 #include "tracer/filters.h"
-#include "tracer/found.h"
-#include "tracer/process/memory.h"
-#include "tracer/passers.h"
+#include "tracer/job.h"
 #include "tracer/place.h"
-#include "tracer/plan.h"
+#include "tracer/process/memory.h"
 #include "tracer/process/target.h"
 
 enum {
-    TRIES_MAX = 200,        /* until no thread stands where it must not */
-    PLACES_MAX = 10,        /* where memlog is put: a program that maps memory may be faster */
-    PASSERS_WAIT_MS = 5000, /* for threads that are on their way through a hook */
-    PASSERS_PAUSE_US = 2000,
-    BORROW_TRIES_MAX = 50, /* passes over the threads until one can be borrowed */
-    BEGIN_WAIT_MS = 5000,  /* for a start that a killed tracer has left running */
-    SAMPLE_THREADS = 16,   /* by which a thread's number is found behind its pointer */
-    DESCRIPTOR_BYTES = 2304
+    TRIES_MAX = 200,     /* until no thread stands where it must not */
+    PLACES_MAX = 10,     /* where memlog is put: a program that maps memory may be faster */
+    SAMPLE_THREADS = 16, /* by which a thread's number is found behind its pointer */
+    DESCRIPTOR_BYTES = 2304,
+    BORROW_TRIES_MAX = 50 /* passes over the threads until one can be borrowed */
 };
-
-#define STILL_INSIDE "a thread of it is still inside a call that memlog recorded: try again"
-
-/* One attachment as it goes on. */
-struct job {
-    struct ml_attachment *attachment;
-    int memory_fd;
-    bool is_watched; /* a seccomp filter watches calls of it */
-    struct ml_maps maps;
-    struct ml_found found;
-    struct ml_plan *plan;
-    struct ml_threads threads;
-    struct ml_borrowed borrowed;
-    struct ml_attach_block *block; /* as it is to be in the process */
-    uint64_t block_address;
-};
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static void pause_us(uint32_t count) {
-    const struct timespec pause = {.tv_nsec = (long)count * 1000};
-    (void)nanosleep(&pause, NULL);
-}
-
-/* What went wrong went wrong since the process has ended, if it has. */
-static enum memlog_tracer_outcome judge(const struct job *job, enum memlog_tracer_outcome outcome) {
-    struct ml_attachment *attachment = job->attachment;
-    if (ml_target_is(attachment->pid, attachment->start_ticks)) {
-        return outcome;
-    }
-    attachment->error = (struct ml_error_message){.text = "it has ended"};
-    return MEMLOG_TRACER_OUTCOME_GONE;
-}
-
-static enum memlog_tracer_outcome failed(const struct job *job) {
-    return judge(job, MEMLOG_TRACER_OUTCOME_FAILED);
-}
-
-static enum memlog_tracer_outcome refused(const struct job *job) {
-    return judge(job, MEMLOG_TRACER_OUTCOME_REFUSED);
-}
-
-/* ---- open and close */
-
-static bool open_job(struct job *job, struct ml_attachment *attachment) {
-    *job = (struct job){.attachment = attachment, .memory_fd = -1};
-    ml_threads_init(&job->threads, attachment->pid);
-    if (!ml_target_is(attachment->pid, attachment->start_ticks)) {
-        ml_error_set(&attachment->error, "it has ended");
-        return false;
-    }
-    job->memory_fd = ml_memory_open(attachment->pid, &attachment->error);
-    if (job->memory_fd < 0 || !ml_maps_read(attachment->pid, &job->maps, &attachment->error)) {
-        return false;
-    }
-    ml_found_look(&job->found, job->memory_fd, &job->maps, &attachment->image);
-    job->is_watched = ml_filters_watch(attachment->pid);
-    return true;
-}
-
-static bool stop_all(struct job *job) {
-    const bool are_stopped = ml_threads_stop_all(&job->threads, &job->attachment->error);
-    if (are_stopped && job->is_watched) {
-        ml_filters_mend_waits(&job->threads);
-    }
-    return are_stopped;
-}
-
-static void close_job(struct job *job) {
-    ml_threads_let_go(&job->threads);
-    if (job->plan != NULL) {
-        ml_plan_free(job->plan);
-        free(job->plan);
-    }
-    free(job->block);
-    ml_found_free(&job->found);
-    ml_maps_free(&job->maps);
-    if (job->memory_fd >= 0) {
-        (void)close(job->memory_fd);
-    }
-}
-
-/* ---- entries */
-
-static bool is_any_patched(const struct job *job) {
-    const struct ml_attach_block *content = job->found.content;
-    for (uint32_t i = 0; content != NULL && i < content->functions_count; i++) {
-        uint8_t now[ML_ATTACH_ENTRY_BYTES];
-        if (ml_memory_read(job->memory_fd, content->functions[i].entry, now, sizeof(now)) &&
-            memcmp(now, content->functions[i].jump, sizeof(now)) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void note_stop(struct job *job, uint64_t since_ns) {
-    struct memlog_tracer_traced *traced = &job->attachment->traced;
-    const uint64_t took_ns = now_ns() - since_ns;
-    traced->longest_stop_ns = took_ns > traced->longest_stop_ns ? took_ns : traced->longest_stop_ns;
-    traced->threads = (uint32_t)job->threads.count;
-    traced->tries++;
-}
-
-/* What an attachment of before, or a killed tracer, has left. */
-static bool restore(struct job *job) {
-    struct ml_attachment *attachment = job->attachment;
-    if (!is_any_patched(job)) {
-        return true;
-    }
-    const uint64_t since_ns = now_ns();
-    if (!stop_all(job)) {
-        return false;
-    }
-    const struct ml_attach_block *content = job->found.content;
-    const struct ml_entries_result result =
-        ml_entries_write(job->memory_fd, content->functions, content->functions_count, false);
-    note_stop(job, since_ns);
-    ml_threads_let_go(&job->threads);
-    attachment->traced.functions = result.written;
-    if (is_any_patched(job)) {
-        ml_error_set(&attachment->error, "the kernel does not let its code be written");
-        return false;
-    }
-    return true;
-}
-
-/* A thread that was on its way through a hook when the entries became the program's again, or
- * inside one, reads the memory of that time yet, which the next start gives back. It leaves soon.
- */
-static bool wait_for_passers(struct job *job) {
-    struct ml_passers passers = {.is_outside = {0}};
-    const uint64_t deadline_ns = now_ns() + (uint64_t)PASSERS_WAIT_MS * 1000000u;
-    bool are_there = job->found.is_same;
-    while (are_there && now_ns() < deadline_ns) {
-        const uint64_t since_ns = now_ns();
-        if (!stop_all(job)) {
-            return false;
-        }
-        are_there =
-            ml_passers_are_there(&passers, &job->threads, job->memory_fd, job->found.content);
-        note_stop(job, since_ns);
-        ml_threads_let_go(&job->threads);
-        pause_us(are_there ? PASSERS_PAUSE_US : 0);
-    }
-    if (are_there) {
-        ml_error_set(&job->attachment->error, STILL_INSIDE);
-    }
-    return !are_there;
-}
 
 /* ---- what cannot be attached */
 
-/* What a host has left that is no more is put right. */
-static bool has_another_host(const struct job *job) {
-    const struct ml_attach_block *content = job->found.content;
-    return content != NULL && is_any_patched(job) && content->host_pid != (uint32_t)getppid() &&
-           ml_target_is((pid_t)content->host_pid, content->host_start_ticks);
-}
-
-static bool may_attach(struct job *job) {
+static bool may_attach(struct ml_job *job) {
     struct ml_attachment *attachment = job->attachment;
-    if (has_another_host(job)) {
+    if (ml_earlier_has_another_host(job)) {
         ml_error_set(
             &attachment->error,
             "another memlog (%u) is attached to it: 'memlog stop %d' lets it go",
@@ -219,7 +54,7 @@ static bool may_attach(struct job *job) {
 }
 
 /* Filters stand in the block, for the client. */
-static bool may_make_calls(struct job *job) {
+static bool may_make_calls(struct ml_job *job) {
     struct ml_error_message *error = &job->attachment->error;
     if (!job->is_watched) {
         return true;
@@ -232,38 +67,19 @@ static bool may_make_calls(struct job *job) {
         );
         return false;
     }
-    const uint64_t since_ns = now_ns();
-    if (!stop_all(job)) {
+    const uint64_t since_ns = ml_job_now_ns();
+    if (!ml_job_stop_all(job)) {
         return false;
     }
     const bool were_read = ml_filters_read(&job->threads, &job->block->filters, error);
-    note_stop(job, since_ns);
+    ml_job_note_stop(job, since_ns);
     ml_threads_let_go(&job->threads);
     return were_read && ml_filters_permit(&job->block->filters, error);
 }
 
-/* A start that a tracer has left behind ends by itself. */
-static bool wait_for_earlier_start(struct job *job) {
-    const uint64_t deadline_ns = now_ns() + (uint64_t)BEGIN_WAIT_MS * 1000000u;
-    uint32_t outcome = ML_ATTACH_NOT_BEGUN;
-    const uint64_t at = job->found.block + offsetof(struct ml_attach_block, outcome);
-    do {
-        if (job->found.block == 0 ||
-            !ml_memory_read(job->memory_fd, at, &outcome, sizeof(outcome)) ||
-            outcome != ML_ATTACH_BEGUN) {
-            return true;
-        }
-        pause_us(1000);
-    } while (now_ns() < deadline_ns);
-    ml_error_set(
-        &job->attachment->error, "a thread of it is still in memlog's last start: try again"
-    );
-    return false;
-}
-
 /* ---- borrowing a thread */
 
-static bool borrow_one(struct job *job, pid_t id, const struct ml_borrowed_code *code) {
+static bool borrow_one(struct ml_job *job, pid_t id, const struct ml_borrowed_code *code) {
     struct ml_error_message why = {.text = ""};
     const bool is_stopped = ml_threads_stop_one(&job->threads, id, &why);
     const bool is_safe =
@@ -285,7 +101,7 @@ static bool borrow_one(struct job *job, pid_t id, const struct ml_borrowed_code 
 }
 
 /* One that sleeps rather than one that works. */
-static bool borrow(struct job *job) {
+static bool borrow(struct ml_job *job) {
     struct ml_attachment *attachment = job->attachment;
     struct ml_borrowed_code code;
     if (!ml_borrow_find_code(job->memory_fd, &job->maps, &code)) {
@@ -301,7 +117,7 @@ static bool borrow(struct job *job) {
                    borrow_one(job, ids[i], &code);
         }
         if (!done && pass > 0) {
-            pause_us(1000 + pass * 100);
+            ml_job_pause_us(1000 + pass * 100);
         }
     }
     free(ids);
@@ -315,7 +131,7 @@ static bool borrow(struct job *job) {
 
 /* ---- the client in it */
 
-static bool place_client(struct job *job) {
+static bool place_client(struct ml_job *job) {
     struct ml_attachment *attachment = job->attachment;
     struct ml_client_image *image = &attachment->image;
     if (job->found.is_same) {
@@ -344,7 +160,7 @@ static const char *file_of(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
-static void fill_facts(struct job *job) {
+static void fill_facts(struct ml_job *job) {
     struct ml_attach_block *block = job->block;
     const struct ml_plan_answer *answer = job->plan->answer;
     const char *owner = "";
@@ -371,7 +187,7 @@ static void fill_facts(struct job *job) {
 }
 
 /* As far as they are used. */
-static bool write_filters(const struct job *job) {
+static bool write_filters(const struct ml_job *job) {
     const struct ml_attach_filters *filters = &job->block->filters;
     const size_t used = offsetof(struct ml_attach_filters, lines) +
                         filters->lines_count * sizeof(filters->lines[0]);
@@ -385,7 +201,7 @@ static bool write_filters(const struct job *job) {
 
 /* All but frame and stack, which the process uses. The mark is written last: from then on the block
  * counts. */
-static bool write_block(const struct job *job) {
+static bool write_block(const struct ml_job *job) {
     const size_t rest = offsetof(struct ml_attach_block, frame) - ML_ATTACH_MARK_BYTES;
     return write_filters(job) &&
            ml_memory_write(
@@ -416,7 +232,7 @@ static void close_opened(int fd) {
 
 /* The process has made its socket pair, and stands behind a call of getpid. */
 static void take_connection(void *context) {
-    struct job *job = context;
+    struct ml_job *job = context;
     const uint64_t at = job->block_address + offsetof(struct ml_attach_block, host_fd);
     const struct timeval bound = {.tv_sec = ML_ATTACH_SEND_WAIT_S};
     int32_t ends[2] = {-1, -1}; /* the host's, the process's own */
@@ -444,7 +260,7 @@ static void take_connection(void *context) {
     close_opened(process);
 }
 
-static bool run_start(struct job *job) {
+static bool run_start(struct ml_job *job) {
     const struct ml_client_image *image = &job->attachment->image;
     const uint64_t frame = job->block_address + offsetof(struct ml_attach_block, frame);
     const uint64_t stack_end =
@@ -455,12 +271,12 @@ static bool run_start(struct job *job) {
 }
 
 /* Put the client into memory, and have the borrowed thread start it. */
-static bool put_in(struct job *job) {
+static bool put_in(struct ml_job *job) {
     struct ml_attachment *attachment = job->attachment;
     if (!borrow(job)) {
         return false;
     }
-    const uint64_t since_ns = now_ns();
+    const uint64_t since_ns = ml_job_now_ns();
     bool done = place_client(job);
     job->block_address = attachment->image.address + attachment->image.block_at;
     done = done && ml_place_functions(&job->borrowed, job->plan, job->block, &attachment->error);
@@ -470,43 +286,43 @@ static bool put_in(struct job *job) {
     }
     done = ml_borrow_end(&job->borrowed) && done;
     ml_threads_let_go(&job->threads);
-    attachment->traced.borrowed_ns = now_ns() - since_ns;
+    attachment->traced.borrowed_ns = ml_job_now_ns() - since_ns;
     if (!done) {
         ml_error_set(&attachment->error, "the kernel refused a call to it, or it has ended");
     }
     return done;
 }
 
-static enum memlog_tracer_outcome judge_start(struct job *job) {
+static enum memlog_tracer_outcome judge_start(struct ml_job *job) {
     struct ml_error_message *error = &job->attachment->error;
     if (!ml_memory_read(
             job->memory_fd, job->block_address, job->block, offsetof(struct ml_attach_block, frame)
         )) {
         ml_error_set(error, "it has ended");
-        return failed(job);
+        return ml_job_failed(job);
     }
     switch ((enum ml_attach_outcome)job->block->outcome) {
     case ML_ATTACH_CONNECTED:
         return MEMLOG_TRACER_OUTCOME_DONE;
     case ML_ATTACH_NO_SOCKET:
         ml_error_set(error, "it has no descriptors left (ulimit -n)");
-        return refused(job);
+        return ml_job_refused(job);
     case ML_ATTACH_FILTERED:
         ml_error_set(
             error,
             "its seccomp filter forbids calls that recording needs: start it under memlog run"
         );
-        return refused(job);
+        return ml_job_refused(job);
     default:
         ml_error_set(error, "the host did not take it, or it has no room for memlog's memory");
-        return refused(job);
+        return ml_job_refused(job);
     }
 }
 
 /* ---- the jumps */
 
 /* Where behind a thread pointer libc keeps the thread's number: where all threads have theirs. */
-static uint32_t find_id_offset(const struct job *job) {
+static uint32_t find_id_offset(const struct ml_job *job) {
     uint8_t descriptor[DESCRIPTOR_BYTES];
     uint8_t fits[DESCRIPTOR_BYTES / sizeof(uint32_t)];
     uint32_t seen = 0;
@@ -532,7 +348,7 @@ static uint32_t find_id_offset(const struct job *job) {
     return 0;
 }
 
-static void write_id_offset(const struct job *job) {
+static void write_id_offset(const struct ml_job *job) {
     const uint32_t offset = find_id_offset(job);
     (void)ml_memory_write(
         job->memory_fd,
@@ -550,7 +366,7 @@ static uint32_t pause_of(uint32_t tries) {
 }
 
 /* False: it was not to be had. Then nothing is written. */
-static bool write_jumps(struct job *job) {
+static bool write_jumps(struct ml_job *job) {
     struct ml_attachment *attachment = job->attachment;
     const struct ml_attach_block *block = job->block;
     if (!ml_place_stubs(job->memory_fd, block)) {
@@ -558,8 +374,8 @@ static bool write_jumps(struct job *job) {
         return false;
     }
     for (uint32_t i = 0; i < TRIES_MAX; i++) {
-        const uint64_t since_ns = now_ns();
-        if (!stop_all(job)) {
+        const uint64_t since_ns = ml_job_now_ns();
+        if (!ml_job_stop_all(job)) {
             return false;
         }
         const bool is_busy = ml_entries_are_busy(
@@ -580,7 +396,7 @@ static bool write_jumps(struct job *job) {
             }
             write_id_offset(job);
         }
-        note_stop(job, since_ns);
+        ml_job_note_stop(job, since_ns);
         ml_threads_let_go(&job->threads);
         if (!is_busy) {
             attachment->traced.functions = result.written;
@@ -589,7 +405,7 @@ static bool write_jumps(struct job *job) {
             }
             return result.failed + result.foreign == 0;
         }
-        pause_us(pause_of(i));
+        ml_job_pause_us(pause_of(i));
     }
     ml_error_set(
         &attachment->error, "its threads stand in its allocator's first bytes all the time"
@@ -599,10 +415,10 @@ static bool write_jumps(struct job *job) {
 
 /* ---- all of it */
 
-static enum memlog_tracer_outcome attach_job(struct job *job) {
+static enum memlog_tracer_outcome attach_job(struct ml_job *job) {
     struct ml_attachment *attachment = job->attachment;
     if (!may_attach(job)) {
-        return refused(job);
+        return ml_job_refused(job);
     }
     job->plan = calloc(1, sizeof(*job->plan));
     job->block = aligned_alloc(4096, sizeof(*job->block));
@@ -612,10 +428,11 @@ static enum memlog_tracer_outcome attach_job(struct job *job) {
     }
     memset(job->block, 0, sizeof(*job->block));
     if (!may_make_calls(job)) {
-        return refused(job);
+        return ml_job_refused(job);
     }
-    if (!wait_for_earlier_start(job) || !restore(job) || !wait_for_passers(job)) {
-        return failed(job);
+    if (!ml_earlier_wait_for_start(job) || !ml_earlier_restore(job) ||
+        !ml_earlier_wait_for_passers(job)) {
+        return ml_job_failed(job);
     }
     if (!ml_plan_make(
             job->plan,
@@ -625,35 +442,36 @@ static enum memlog_tracer_outcome attach_job(struct job *job) {
             attachment->allocators,
             &attachment->error
         )) {
-        return refused(job);
+        return ml_job_refused(job);
     }
     memcpy(attachment->refused, job->plan->answer->refused, sizeof(attachment->refused));
     if (!put_in(job)) {
-        return failed(job);
+        return ml_job_failed(job);
     }
     const enum memlog_tracer_outcome started = judge_start(job);
     if (started != MEMLOG_TRACER_OUTCOME_DONE) {
         return started;
     }
-    return write_jumps(job) ? MEMLOG_TRACER_OUTCOME_DONE : failed(job);
+    return write_jumps(job) ? MEMLOG_TRACER_OUTCOME_DONE : ml_job_failed(job);
 }
 
 enum memlog_tracer_outcome ml_attach(struct ml_attachment *attachment) {
     enum memlog_tracer_outcome outcome = MEMLOG_TRACER_OUTCOME_FAILED;
     bool again = true;
     for (uint32_t i = 0; again && i < PLACES_MAX; i++) {
-        struct job job;
-        outcome = open_job(&job, attachment) ? attach_job(&job) : failed(&job);
+        struct ml_job job;
+        outcome = ml_job_open(&job, attachment) ? attach_job(&job) : ml_job_failed(&job);
         again = outcome == MEMLOG_TRACER_OUTCOME_FAILED && job.borrowed.is_beaten;
-        close_job(&job);
+        ml_job_close(&job);
     }
     return outcome;
 }
 
 enum memlog_tracer_outcome ml_detach(struct ml_attachment *attachment) {
-    struct job job;
+    struct ml_job job;
     const enum memlog_tracer_outcome outcome =
-        open_job(&job, attachment) && restore(&job) ? MEMLOG_TRACER_OUTCOME_DONE : failed(&job);
-    close_job(&job);
+        ml_job_open(&job, attachment) && ml_earlier_restore(&job) ? MEMLOG_TRACER_OUTCOME_DONE
+                                                                  : ml_job_failed(&job);
+    ml_job_close(&job);
     return outcome;
 }

@@ -1,0 +1,85 @@
+#include "tracer/job.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tracer/filters.h"
+#include "tracer/process/memory.h"
+#include "tracer/process/target.h"
+
+uint64_t ml_job_now_ns(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void ml_job_pause_us(uint32_t count) {
+    const struct timespec pause = {.tv_nsec = (long)count * 1000};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* What went wrong went wrong since the process has ended, if it has. */
+static enum memlog_tracer_outcome
+judge(const struct ml_job *job, enum memlog_tracer_outcome outcome) {
+    struct ml_attachment *attachment = job->attachment;
+    if (ml_target_is(attachment->pid, attachment->start_ticks)) {
+        return outcome;
+    }
+    attachment->error = (struct ml_error_message){.text = "it has ended"};
+    return MEMLOG_TRACER_OUTCOME_GONE;
+}
+
+enum memlog_tracer_outcome ml_job_failed(const struct ml_job *job) {
+    return judge(job, MEMLOG_TRACER_OUTCOME_FAILED);
+}
+
+enum memlog_tracer_outcome ml_job_refused(const struct ml_job *job) {
+    return judge(job, MEMLOG_TRACER_OUTCOME_REFUSED);
+}
+
+bool ml_job_open(struct ml_job *job, struct ml_attachment *attachment) {
+    *job = (struct ml_job){.attachment = attachment, .memory_fd = -1};
+    ml_threads_init(&job->threads, attachment->pid);
+    if (!ml_target_is(attachment->pid, attachment->start_ticks)) {
+        ml_error_set(&attachment->error, "it has ended");
+        return false;
+    }
+    job->memory_fd = ml_memory_open(attachment->pid, &attachment->error);
+    if (job->memory_fd < 0 || !ml_maps_read(attachment->pid, &job->maps, &attachment->error)) {
+        return false;
+    }
+    ml_found_look(&job->found, job->memory_fd, &job->maps, &attachment->image);
+    job->is_watched = ml_filters_watch(attachment->pid);
+    return true;
+}
+
+bool ml_job_stop_all(struct ml_job *job) {
+    const bool are_stopped = ml_threads_stop_all(&job->threads, &job->attachment->error);
+    if (are_stopped && job->is_watched) {
+        ml_filters_mend_waits(&job->threads);
+    }
+    return are_stopped;
+}
+
+void ml_job_close(struct ml_job *job) {
+    ml_threads_let_go(&job->threads);
+    if (job->plan != NULL) {
+        ml_plan_free(job->plan);
+        free(job->plan);
+    }
+    free(job->block);
+    ml_found_free(&job->found);
+    ml_maps_free(&job->maps);
+    if (job->memory_fd >= 0) {
+        (void)close(job->memory_fd);
+    }
+}
+
+void ml_job_note_stop(struct ml_job *job, uint64_t since_ns) {
+    struct memlog_tracer_traced *traced = &job->attachment->traced;
+    const uint64_t took_ns = ml_job_now_ns() - since_ns;
+    traced->longest_stop_ns = took_ns > traced->longest_stop_ns ? took_ns : traced->longest_stop_ns;
+    traced->threads = (uint32_t)job->threads.count;
+    traced->tries++;
+}

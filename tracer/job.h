@@ -1,0 +1,51 @@
+/* One attachment, or one taking back, as it goes on. Room: tracer. Context: the tracer's one
+ * thread.
+ *
+ * One rule: whatever it holds of the process is let go by ml_job_close. */
+#ifndef MEMLOG_TRACER_JOB_H
+#define MEMLOG_TRACER_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ipc/attach/block.h"
+#include "tracer/attachment.h"
+#include "tracer/borrow.h"
+#include "tracer/found.h"
+#include "tracer/plan.h"
+#include "tracer/process/maps.h"
+#include "tracer/process/threads.h"
+
+struct ml_job {
+    struct ml_attachment *attachment;
+    int memory_fd;
+    bool is_watched; /* a seccomp filter watches calls of it */
+    struct ml_maps maps;
+    struct ml_found found;
+    struct ml_plan *plan;
+    struct ml_threads threads;
+    struct ml_borrowed borrowed;
+    struct ml_attach_block *block; /* as it is to be in the process */
+    uint64_t block_address;
+};
+
+/* False, with an error message. Closed all the same. */
+bool ml_job_open(struct ml_job *job, struct ml_attachment *attachment);
+void ml_job_close(struct ml_job *job);
+
+/* All threads. False, with an error message: none is stopped. */
+bool ml_job_stop_all(struct ml_job *job);
+
+/* All were stopped since then. */
+void ml_job_note_stop(struct ml_job *job, uint64_t since_ns);
+
+/* What it comes to; GONE if the process has ended meanwhile. */
+enum memlog_tracer_outcome ml_job_failed(const struct ml_job *job);
+enum memlog_tracer_outcome ml_job_refused(const struct ml_job *job);
+
+uint64_t ml_job_now_ns(void);
+
+/* Below a second. */
+void ml_job_pause_us(uint32_t count);
+
+#endif
