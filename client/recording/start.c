@@ -13,6 +13,7 @@
 #include "client/stream/decoy.h"
 #include "client/stream/pipe.h"
 #include "client/stream/stack_table.h"
+#include "client/unwind/unindexed.h"
 
 enum { GET_PIPE_BYTES = 1032 /* F_GETPIPE_SZ */, PIPE_DEFAULT_BYTES = 1 << 16, PAGE_BYTES = 4096 };
 _Static_assert(
@@ -174,6 +175,7 @@ bool ml_start_connected(int socket_fd) {
         return false;
     }
     ask_libc(thread);
+    ml_unindexed_find();
     ml_scripts_find();
     const struct ml_bytes title = ml_handshake_title();
     ml_process.title = title.data;

@@ -163,8 +163,9 @@ augmentation_parse(struct ml_cfi_cursor *cursor, const char *letters, struct ml_
     cursor->failed = cursor->failed || data.failed;
 }
 
-static bool
-common_parse(const struct ml_cfi_table *table, uintptr_t at, struct ml_cfi_entry *entry) {
+bool ml_cfi_common_parse(
+    const struct ml_cfi_table *table, uintptr_t at, struct ml_cfi_entry *entry
+) {
     uintptr_t id_at = 0;
     struct ml_cfi_cursor cursor = entry_open(table, at, &id_at);
     uint64_t id = ml_cfi_fixed(&cursor, 4);
@@ -192,13 +193,14 @@ common_parse(const struct ml_cfi_table *table, uintptr_t at, struct ml_cfi_entry
     return !cursor.failed && return_column == ML_ARCH_RA;
 }
 
-static bool
-entry_parse(const struct ml_cfi_table *table, uintptr_t at, struct ml_cfi_entry *entry) {
+bool ml_cfi_entry_parse(
+    const struct ml_cfi_table *table, uintptr_t at, struct ml_cfi_entry *entry
+) {
     uintptr_t id_at = 0;
     struct ml_cfi_cursor cursor = entry_open(table, at, &id_at);
     uint64_t common_distance = ml_cfi_fixed(&cursor, 4);
     if (cursor.failed || common_distance == 0 || common_distance > id_at - table->segment_lo ||
-        !common_parse(table, id_at - common_distance, entry)) {
+        !ml_cfi_common_parse(table, id_at - common_distance, entry)) {
         return false;
     }
     entry->pc_begin = ml_cfi_pointer(&cursor, entry->pointer_encoding, table);
@@ -248,10 +250,29 @@ static bool search(const struct ml_cfi_table *table, uintptr_t pc, uintptr_t *ou
     return true;
 }
 
+/* The same in an index that was made at the start. */
+static bool search_pairs(const struct ml_cfi_table *table, uintptr_t pc, uintptr_t *out_entry) {
+    uint32_t low = 0;
+    uint32_t high = table->pairs_count;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (table->base + table->pairs[middle].code <= pc) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    *out_entry = table->pairs_count > 0 ? table->base + table->pairs[low].entry : 0;
+    return table->pairs_count > 0;
+}
+
 static bool find_entry(const struct ml_cfi_table *table, uintptr_t pc, struct ml_cfi_entry *entry) {
     uintptr_t at = 0;
-    return table->header >= table->segment_lo && search(table, pc, &at) &&
-           entry_parse(table, at, entry) && pc >= entry->pc_begin && pc < entry->pc_end;
+    const bool is_found = table->header != 0
+                              ? table->header >= table->segment_lo && search(table, pc, &at)
+                              : search_pairs(table, pc, &at);
+    return is_found && ml_cfi_entry_parse(table, at, entry) && pc >= entry->pc_begin &&
+           pc < entry->pc_end;
 }
 
 bool ml_cfi_find_row(

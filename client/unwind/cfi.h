@@ -54,11 +54,20 @@ struct ml_cfi_scratch {
         signal_frame; /* the frame is a signal trampoline: its caller was interrupted, not called */
 };
 
-/* Where a module's table is. */
+/* Where a function begins, and where its entry of the table does. */
+struct ml_cfi_pair {
+    uint32_t code, entry;
+};
+
+/* Where a module's table is. It has an index of its own (.eh_frame_hdr), or one that was made for
+ * it (client/unwind/unindexed.h). */
 struct ml_cfi_table {
-    uintptr_t header;     /* of .eh_frame_hdr */
-    uintptr_t segment_lo; /* the mapped, readable segment around it */
+    uintptr_t header;     /* of .eh_frame_hdr; 0: none */
+    uintptr_t segment_lo; /* the mapped, readable segment around the table */
     uintptr_t segment_hi;
+    const struct ml_cfi_pair *pairs; /* by code; behind `base` */
+    uint32_t pairs_count;
+    uintptr_t base;
 };
 
 /* Find the row for `pc` (for a return address the caller passes it less 1).

@@ -48,6 +48,17 @@ struct ml_cfi_entry {
 uintptr_t
 ml_cfi_pointer(struct ml_cfi_cursor *cursor, uint8_t encoding, const struct ml_cfi_table *table);
 
+/* The common entry at `at`: all but pc_begin, pc_end and program. False: it is none, or of another
+ * kind than compilers write. */
+bool ml_cfi_common_parse(
+    const struct ml_cfi_table *table, uintptr_t at, struct ml_cfi_entry *out_entry
+);
+
+/* A function's entry, and the common one that it names. */
+bool ml_cfi_entry_parse(
+    const struct ml_cfi_table *table, uintptr_t at, struct ml_cfi_entry *out_entry
+);
+
 /* Run the entry's programs up to `pc`; the row is in scratch->row.
  *
  * Errors: false for anything not understood. */

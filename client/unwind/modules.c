@@ -7,6 +7,7 @@
 
 #include "client/unwind/foreign.h"
 #include "client/unwind/objects.h"
+#include "client/unwind/unindexed.h"
 
 enum {
     HEADERS_MAX_BYTES = ML_ARCH_PAGE_BYTES, /* what is surely mapped behind an image's start */
@@ -113,6 +114,19 @@ static void find_code(const ElfW(Phdr) * headers, uint32_t count, struct ml_imag
     }
 }
 
+/* The table that was found at the start, where the image's headers still say the same. */
+static struct ml_cfi_table
+unindexed_table(const ElfW(Phdr) * headers, uint32_t count, intptr_t bias) {
+    struct ml_cfi_table table = {0};
+    for (uint32_t i = 0; i < count && table.pairs_count == 0; i++) {
+        if (headers[i].p_type == PT_LOAD && (headers[i].p_flags & (PF_R | PF_W)) == PF_R) {
+            const uintptr_t lo = (uintptr_t)bias + headers[i].p_vaddr;
+            table = ml_unindexed_table(lo, lo + headers[i].p_filesz);
+        }
+    }
+    return table;
+}
+
 /* Find table, code and build id. An image without headers has none, but is still a module. */
 static void read_headers(struct ml_image *image, uintptr_t eh_frame_hdr) {
     const ElfW(Phdr) *headers = NULL;
@@ -122,6 +136,8 @@ static void read_headers(struct ml_image *image, uintptr_t eh_frame_hdr) {
     }
     if (eh_frame_hdr != 0) {
         image->cfi = segment_around(headers, count, image->bias, eh_frame_hdr, 4);
+    } else {
+        image->cfi = unindexed_table(headers, count, image->bias);
     }
     find_code(headers, count, image);
     for (uint32_t i = 0; i < count && image->build_id == NULL; i++) {

@@ -31,7 +31,7 @@ struct ml_image {
     const char *path; /* as the loader names it; "" for the main program; "[vdso]" */
     const uint8_t *build_id;
     uint32_t build_id_bytes; /* 0: it has none */
-    struct ml_cfi_table cfi; /* header 0: it has none */
+    struct ml_cfi_table cfi; /* header 0 and no pairs: it has none */
     /* ELF address and file offset of the first executable segment; both 0: no headers */
     uint64_t code_address, code_offset;
 };

@@ -208,6 +208,10 @@ bool ml_object_by_loader(void) {
     return by_loader != NULL;
 }
 
+uint32_t ml_object_headers(const struct link_map *map, const ElfW(Phdr) * *out_headers) {
+    return headers_of(map, map->l_prev == NULL, out_headers);
+}
+
 void ml_object_use_list(void) {
     by_loader = NULL;
 }

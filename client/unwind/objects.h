@@ -35,6 +35,9 @@ void ml_object_is_own(const struct link_map *map);
 /* Whether the loader is asked, or its list is read. */
 bool ml_object_by_loader(void);
 
+/* The program headers of an object in the loader's list, mapped; 0: there are none to be found. */
+uint32_t ml_object_headers(const struct link_map *map, const ElfW(Phdr) * *out_headers);
+
 /* Read the list from now on, as under an older glibc. For tests. */
 void ml_object_use_list(void);
 

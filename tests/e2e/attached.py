@@ -11,15 +11,16 @@ import harness
 SOURCES = harness.ROOT / "tests" / "oracle"
 AS_WRITTEN = ("-D_GNU_SOURCE", "-O1", "-g", "-fno-builtin", "-fno-inline", "-fno-optimize-sibling-calls", "-fomit-frame-pointer", "-pthread")
 SITES = ("by_malloc", "by_calloc", "by_realloc", "by_aligned", "by_posix")
-# Debian's compiler leaves out the table of frames where it links statically or with musl; other systems' compilers do not.
+# Debian's compiler leaves out the index of frames where it links statically or with musl; other systems' compilers do not.
 FRAMES = "-Wl,--eh-frame-hdr"
 BUILDS = {
     "glibc": ("gcc",),
     "static glibc": ("gcc", "-static", FRAMES),
     "musl": ("musl-gcc", FRAMES),
     "static musl": ("musl-gcc", "-static", FRAMES),
-    "frameless glibc": ("gcc", "-static"),
-    "frameless musl": ("musl-gcc",),
+    "unindexed glibc": ("gcc", "-static"),
+    "unindexed musl": ("musl-gcc",),
+    "frameless musl": ("musl-gcc", "-fno-asynchronous-unwind-tables", "-fno-exceptions"),
 }
 KINDS = ("glibc", "static glibc", "musl", "static musl")
 
