@@ -362,6 +362,19 @@ class Start(attaching.Case):
         self.assertEqual(sum(line.startswith("finished detach") for line in self.log()), 2, "the end detaches, too")
         self.assertIsNone(target.poll())
 
+    def test_a_hello_that_comes_when_its_tracer_is_dead_and_repaired_is_no_attachment(self):
+        """The borrowed thread was preempted between its connection and its Hello."""
+        target = self.target()
+        host = self.host()
+        self.plan(attach="die first")
+        self.assertIn("another one has restored the process", self.command("start", target.pid).stderr)
+        (self.bin / "go").touch()
+        self.wait_for("the answer to its Hello", (self.bin / "answered").exists)
+        self.plan()
+        answer = self.command("start", target.pid)
+        self.assertEqual((answer.returncode, answer.stdout), (0, f"{target.pid} started\n"), answer.stderr)
+        self.finish(host)
+
     def test_a_name_goes_to_the_runs_own_first(self):
         target = self.target("--kind=outside")
         host = self.host()

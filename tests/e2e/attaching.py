@@ -56,10 +56,12 @@ if task == "attach":
         time.sleep(1000)
     else:
         target = wire.connect(str(here / f"target.{{pid}}"))
-        target.send(b"connect")
+        target.send(b"connect late" if how == "die first" else b"connect")
         _, (connection,) = wire.receive(target)
         wire.send(host, wire.packet(1, 0, wire.number(1), wire.number(pid), b"\\x00"), [connection])
         os.close(connection)
+        if how == "die first":
+            sys.exit(1)
         target.recv(16)  # it has the answer to its Hello
         if how == "die late":
             sys.exit(1)
@@ -98,12 +100,17 @@ print("ready", flush=True)
 while True:
     asker, _ = listening.accept()
     word = asker.recv(16)
-    if word == b"connect":
+    if word.startswith(b"connect"):
         own, others = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         wire.send(asker, b"x", [others.fileno()])
         others.close()
+        while word == b"connect late" and not (here / "go").exists():
+            time.sleep(0.002)
         own.send(wire.hello())
         _, fds = wire.receive(own)
+        if word == b"connect late":
+            (here / "answered").touch()
+            continue
         kept.append((own, fds))
         if len(fds) == 4:
             threading.Thread(target=watch, args=(mmap.mmap(fds[2], 4096, mmap.MAP_SHARED, mmap.PROT_READ),), daemon=True).start()

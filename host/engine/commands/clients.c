@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "host/engine/attach/jobs.h"
 #include "host/engine/commands/connection.h"
 #include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
@@ -143,6 +144,11 @@ static void on_hello(
     if (pid <= 0 || connection->member_id != 0 ||
         (is_attached && pid != connection->attached_pid) ||
         request->version != MEMLOG_CLIENT_CLIENT_VERSION) {
+        refuse(call);
+        return;
+    }
+    /* Its tracer died, and the next one has restored it: nobody is left to hook its functions. */
+    if (is_attached && ml_attach_jobs_of(engine, pid) == NULL) {
         refuse(call);
         return;
     }
