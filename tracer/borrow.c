@@ -99,11 +99,12 @@ static bool take_image(const struct ml_traced *thread, struct ml_thread_image *i
     return true;
 }
 
-/* Where a signal's frame could lie now. 0: there is no room. */
-static uint64_t place_of_frame(const struct ml_maps *maps, uint64_t stack_pointer) {
+/* Where a signal's frame would lie now. 0: there is no room. */
+static uint64_t place_of_frame(const struct ml_maps *maps, const struct ml_thread_image *image) {
+    const uint64_t stack_pointer = image->registers.rsp;
     const struct ml_map *map = ml_maps_at(maps, stack_pointer);
     const uint64_t frame =
-        (stack_pointer - RED_ZONE_BYTES - ML_SIGNAL_FRAME_MAX_BYTES) & ~UINT64_C(63);
+        (stack_pointer - RED_ZONE_BYTES - ml_signal_frame_bytes(image)) & ~UINT64_C(63);
     return map != NULL && map->is_writable && frame >= map->start && frame < stack_pointer ? frame
                                                                                            : 0;
 }
@@ -111,6 +112,17 @@ static uint64_t place_of_frame(const struct ml_maps *maps, uint64_t stack_pointe
 static bool block_signals(const struct ml_traced *thread) {
     const uint64_t all = ~UINT64_C(0);
     return ptrace(PTRACE_SETSIGMASK, thread->id, (void *)MASK_BYTES, &all) == 0;
+}
+
+/* A stack may be too small for it, and no signal come to the program: what stands below it is kept
+ * for the end. */
+static bool write_frame(struct ml_borrowed *borrowed, const uint8_t *frame, size_t bytes) {
+    if (bytes == 0 ||
+        !ml_memory_read(borrowed->memory_fd, borrowed->frame, borrowed->below, bytes)) {
+        return false;
+    }
+    borrowed->below_bytes = bytes;
+    return ml_memory_write(borrowed->memory_fd, borrowed->frame, frame, bytes);
 }
 
 bool ml_borrow(
@@ -129,7 +141,7 @@ bool ml_borrow(
         return false;
     }
     const struct user_regs_struct *registers = &borrowed->image.registers;
-    borrowed->frame = place_of_frame(maps, registers->rsp);
+    borrowed->frame = place_of_frame(maps, &borrowed->image);
     if (registers->cs != USER_CODE || has_shadow_stack(thread)) {
         ml_error_set(
             error,
@@ -140,8 +152,7 @@ bool ml_borrow(
     } else {
         const size_t bytes =
             ml_signal_frame(&borrowed->image, borrowed->frame, code->return_of_signal, frame);
-        const bool whole = bytes > 0 && ml_memory_write(memory_fd, borrowed->frame, frame, bytes) &&
-                           block_signals(thread);
+        const bool whole = write_frame(borrowed, frame, bytes) && block_signals(thread);
         free(frame);
         if (!whole) {
             ml_error_set(error, "its stack cannot be written");
@@ -265,8 +276,12 @@ bool ml_borrow_end(struct ml_borrowed *borrowed) {
         }
     }
     borrowed->is_away = false;
-    /* The registers last: up to them the thread goes back by itself. */
+    /* The registers last but for what stood in the frame's place: up to them the thread goes back
+     * by itself. */
     return ptrace(PTRACE_SETREGSET, thread->id, (void *)STATE_NOTE, &state) == 0 &&
            ptrace(PTRACE_SETSIGMASK, thread->id, (void *)MASK_BYTES, &image->signal_mask) == 0 &&
-           ptrace(PTRACE_SETREGS, thread->id, NULL, &image->registers) == 0;
+           ptrace(PTRACE_SETREGS, thread->id, NULL, &image->registers) == 0 &&
+           ml_memory_write(
+               borrowed->memory_fd, borrowed->frame, borrowed->below, borrowed->below_bytes
+           );
 }

@@ -25,7 +25,9 @@ struct ml_borrowed {
     int memory_fd;
     struct ml_borrowed_code code;
     struct ml_thread_image image;
-    uint64_t frame; /* on the thread's own stack, below what it uses */
+    uint64_t frame;                           /* on the thread's own stack, below what it uses */
+    uint8_t below[ML_SIGNAL_FRAME_MAX_BYTES]; /* what stood there */
+    size_t below_bytes;
     bool is_away;   /* it does not stand where it stood */
     bool is_beaten; /* the program has mapped something where we were about to: try elsewhere */
 };

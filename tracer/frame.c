@@ -1,5 +1,6 @@
 #include "tracer/frame.h"
 
+#include <cpuid.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -9,8 +10,15 @@ enum {
     UC_STRICT_RESTORE = 4,        /* ... and taken as it is */
     INVALID_STACK_FLAGS = 0x7fff, /* sigaltstack refuses it, and the thread's own stays */
     LEGACY_BYTES = 512,
-    SOFTWARE_AT = 464, /* in the legacy area: what the kernel says of the rest */
-    CALL_BYTES = 2,    /* the instruction `syscall` */
+    HEADER_BYTES = 64, /* behind it; its first word has a bit for each component in use */
+    FIRST_EXTENDED = 2,
+    COMPONENTS = 63,
+    STATE_LEAF = 0xd,    /* of cpuid: where each component lies */
+    SOFTWARE_AT = 464,   /* in the legacy area: what the kernel says of the rest */
+    CONTEXT_AT = 8,      /* in the frame */
+    CONTEXT_BYTES = 304, /* of ucontext_t: as the kernel has it */
+    STATE_AT = 320,      /* the next multiple of 64 */
+    CALL_BYTES = 2,      /* the instruction `syscall` */
     MAGIC_BYTES = 4
 };
 static const uint32_t magic_first = 0x46505853;  /* FP_XSTATE_MAGIC1 */
@@ -69,19 +77,51 @@ static void put_registers(const struct user_regs_struct *from, ucontext_t *to) {
       (from->ss & 0xffff) << 48);
 }
 
+/* Up to the last component that is in use: the kernel takes the others for what they are at a
+ * program's start. So an AMX state that a thread has no use of is not in its frame. */
+static size_t used_bytes(const struct ml_thread_image *image) {
+    size_t used = LEGACY_BYTES + HEADER_BYTES;
+    uint64_t in_use = 0;
+    memcpy(&in_use, image->state + LEGACY_BYTES, sizeof(in_use));
+    for (uint32_t i = FIRST_EXTENDED; i < COMPONENTS; i++) {
+        uint32_t size = 0;
+        uint32_t at = 0;
+        uint32_t flags = 0;
+        uint32_t unused = 0;
+        if ((in_use >> i & 1) != 0 &&
+            __get_cpuid_count(STATE_LEAF, i, &size, &at, &flags, &unused) != 0 &&
+            (size_t)at + size > used) {
+            used = (size_t)at + size;
+        }
+    }
+    return used < image->state_bytes ? used : image->state_bytes;
+}
+
+size_t ml_signal_frame_bytes(const struct ml_thread_image *image) {
+    if (image->state_bytes < LEGACY_BYTES + HEADER_BYTES ||
+        image->state_bytes > sizeof(image->state)) {
+        return 0;
+    }
+    return STATE_AT + used_bytes(image) + MAGIC_BYTES;
+}
+
 size_t ml_signal_frame(
     const struct ml_thread_image *image,
     uint64_t address,
     uint64_t return_to,
     uint8_t out_frame[ML_SIGNAL_FRAME_MAX_BYTES]
 ) {
-    enum { CONTEXT_AT = 8, STATE_AT = 1024 };
-    _Static_assert(CONTEXT_AT + sizeof(ucontext_t) <= STATE_AT, "it fits");
-    const size_t bytes = STATE_AT + image->state_bytes + MAGIC_BYTES;
+    _Static_assert(
+        CONTEXT_AT + CONTEXT_BYTES <= STATE_AT && CONTEXT_BYTES <= sizeof(ucontext_t) &&
+            STATE_AT + sizeof(image->state) + MAGIC_BYTES <= ML_SIGNAL_FRAME_MAX_BYTES,
+        "it fits"
+    );
+    const size_t bytes = ml_signal_frame_bytes(image);
     uint64_t features = 0;
-    if (image->state_bytes < LEGACY_BYTES + 64 || bytes > ML_SIGNAL_FRAME_MAX_BYTES) {
+    if (bytes == 0) {
         return 0;
     }
+    const size_t state_bytes = bytes - STATE_AT - MAGIC_BYTES;
     /* ptrace leaves the features that the processor saves where the frame has its own words. */
     memcpy(&features, image->state + SOFTWARE_AT, sizeof(features));
     struct user_regs_struct registers = image->registers;
@@ -96,14 +136,14 @@ size_t ml_signal_frame(
     memcpy(&context.uc_sigmask, &image->signal_mask, sizeof(image->signal_mask));
     memset(out_frame, 0, STATE_AT);
     memcpy(out_frame, &return_to, sizeof(return_to));
-    memcpy(out_frame + CONTEXT_AT, &context, sizeof(context));
+    memcpy(out_frame + CONTEXT_AT, &context, CONTEXT_BYTES);
     const struct software_bytes software = {
         .magic1 = magic_first,
-        .extended_bytes = (uint32_t)image->state_bytes + MAGIC_BYTES,
+        .extended_bytes = (uint32_t)state_bytes + MAGIC_BYTES,
         .features = features,
-        .state_bytes = (uint32_t)image->state_bytes};
-    memcpy(out_frame + STATE_AT, image->state, image->state_bytes);
+        .state_bytes = (uint32_t)state_bytes};
+    memcpy(out_frame + STATE_AT, image->state, state_bytes);
     memcpy(out_frame + STATE_AT + SOFTWARE_AT, &software, sizeof(software));
-    memcpy(out_frame + STATE_AT + image->state_bytes, &magic_second, sizeof(magic_second));
+    memcpy(out_frame + STATE_AT + state_bytes, &magic_second, sizeof(magic_second));
     return bytes;
 }

@@ -24,6 +24,9 @@ struct ml_thread_image {
     size_t state_bytes;
 };
 
+/* How large its frame is: no more than the kernel's own. 0: as below. */
+size_t ml_signal_frame_bytes(const struct ml_thread_image *image);
+
 /* The frame as it lies at `address`, which is a multiple of 64: its first word is `return_to`,
  * where a `ret` at its start leads to. 0: the registers' state is none that the kernel would take.
  * Returns its size. A thread with its stack pointer 8 bytes behind `address` that calls

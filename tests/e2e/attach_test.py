@@ -431,6 +431,10 @@ class Unnoticed(attached.Case):
     def test_waits_without_one(self):
         self.assert_clean(self.play(self.ENDLESS))
 
+    def test_waits_on_small_stacks(self):
+        """Nothing is written beside a stack."""
+        self.assert_clean(self.play(("on a signal stack", "in a coroutine")))
+
     def test_registers_and_errno(self):
         self.assert_clean(self.play(("registers", "errno"), rounds=8))
 

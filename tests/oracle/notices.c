@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
@@ -24,6 +25,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 1500, SECOND_MS = 1000, NS_A_MS = 1000000 };
@@ -122,6 +124,68 @@ static int by_receive(void) {
 static int by_aio(void) {
     uint64_t event[4];
     return none(syscall(SYS_io_getevents, aio_context, 1, 1, event, &limit));
+}
+
+/* ---- waits on small stacks, among memory that is none of the thread's stack */
+
+enum { ROUND_BYTES = 65536, HANDLER_BYTES = 4096, COROUTINE_BYTES = 1536, FILLED = 0x5c };
+static struct {
+    uint8_t below[ROUND_BYTES];
+    uint8_t stack[ROUND_BYTES];
+    uint8_t above[ROUND_BYTES];
+} small __attribute__((aligned(64)));
+static ucontext_t coroutine, caller;
+static int on_small_stack;
+
+static void wait_there(int number) {
+    (void)number;
+    on_small_stack = by_nanosleep();
+}
+
+static void wait_in_coroutine(void) {
+    on_small_stack = by_nanosleep();
+}
+
+static void fill_small(void) {
+    memset(&small, FILLED, sizeof(small));
+    on_small_stack = -2;
+}
+
+/* What the wait answered; -3: somebody has written where no stack is. */
+static int judge_small(size_t stack_bytes) {
+    for (size_t i = 0; i < sizeof(small); i++) {
+        const bool is_stack = i >= ROUND_BYTES && i < ROUND_BYTES + stack_bytes;
+        if (!is_stack && ((const uint8_t *)&small)[i] != FILLED) {
+            return -3;
+        }
+    }
+    return on_small_stack;
+}
+
+static int by_signal_stack(void) {
+    const stack_t stack = {
+        .ss_sp = small.stack, .ss_size = (size_t)getauxval(AT_MINSIGSTKSZ) + HANDLER_BYTES};
+    stack_t before;
+    struct sigaction action = {.sa_flags = SA_ONSTACK};
+    action.sa_handler = wait_there;
+    fill_small();
+    (void)sigaction(SIGHUP, &action, NULL);
+    (void)sigaltstack(&stack, &before);
+    (void)raise(SIGHUP);
+    (void)sigaltstack(&before, NULL);
+    return judge_small(stack.ss_size);
+}
+
+/* Too small for any signal: the program gets none. */
+static int by_coroutine(void) {
+    fill_small();
+    (void)getcontext(&coroutine);
+    coroutine.uc_stack.ss_sp = small.stack;
+    coroutine.uc_stack.ss_size = COROUTINE_BYTES;
+    coroutine.uc_link = &caller;
+    makecontext(&coroutine, wait_in_coroutine, 0);
+    (void)swapcontext(&caller, &coroutine);
+    return judge_small(COROUTINE_BYTES);
 }
 
 /* ---- waits without one: a child says when they end */
@@ -286,6 +350,8 @@ static const struct row {
     {"semtimedop", by_semaphore, true},
     {"recv", by_receive, true},
     {"io_getevents", by_aio, true},
+    {"on a signal stack", by_signal_stack, true},
+    {"in a coroutine", by_coroutine, true},
     {"endless poll", in_poll, false},
     {"endless epoll_wait", in_epoll, false},
     {"endless read", in_read, false},
@@ -368,6 +434,7 @@ int main(int count, char **words) {
     }
     prepare();
     (void)sigaltstack(&given, NULL);
+    (void)nanosleep(&(const struct timespec){.tv_nsec = 1}, NULL); /* bind it: that takes stack */
     (void)!write(1, "ready\n", 6);
     while (access(words[2], F_OK) != 0) {
         if (row != NULL) {
