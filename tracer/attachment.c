@@ -118,6 +118,41 @@ static uint32_t pause_of(uint32_t tries) {
     return tries < SHORT_TRIES ? 200 + tries * 37 % 1500 : (tries - SHORT_TRIES + 1) * STEP_US;
 }
 
+/* Whether the process still has what the function was planned in. */
+static bool is_planned_there(
+    const struct ml_job *job, const struct ml_maps *now, const struct ml_attach_function *function
+) {
+    const struct ml_plan *plan = job->plan;
+    for (uint32_t i = 0; i < plan->answer->functions_count; i++) {
+        const struct ml_plan_function *one = &plan->answer->functions[i];
+        if (one->function.entry == function->entry) {
+            return ml_plan_is_there(&plan->objects[one->object], now);
+        }
+    }
+    return true;
+}
+
+/* Of all threads stopped: whether each function has its jump, but for those of libraries that the
+ * program has unloaded since they were planned. */
+static bool are_jumps_there(const struct ml_job *job) {
+    struct ml_error_message ignored;
+    struct ml_maps now;
+    if (!ml_maps_read(job->attachment->pid, &now, &ignored)) {
+        return false;
+    }
+    bool are_there = true;
+    for (uint32_t i = 0; i < job->block->functions_count && are_there; i++) {
+        const struct ml_attach_function *one = &job->block->functions[i];
+        uint8_t bytes[ML_ATTACH_ENTRY_BYTES];
+        are_there = one->is_on == 0 ||
+                    (ml_memory_read(job->memory_fd, one->entry, bytes, sizeof(bytes)) &&
+                     memcmp(bytes, one->jump, sizeof(bytes)) == 0) ||
+                    !is_planned_there(job, &now, one);
+    }
+    ml_maps_free(&now);
+    return are_there;
+}
+
 /* False: it was not to be had. Then nothing is written. */
 static bool write_jumps(struct ml_job *job) {
     struct ml_attachment *attachment = job->attachment;
@@ -135,6 +170,7 @@ static bool write_jumps(struct ml_job *job) {
             &job->threads, job->memory_fd, block->functions, block->functions_count
         );
         struct ml_entries_result result = {.written = 0};
+        bool is_done = false;
         if (!ml_filters_are(&job->threads, &block->filters)) {
             ml_threads_let_go(&job->threads);
             ml_error_set(&attachment->error, "its seccomp filters have changed: try again");
@@ -143,7 +179,8 @@ static bool write_jumps(struct ml_job *job) {
         if (!is_busy) {
             result =
                 ml_entries_write(job->memory_fd, block->functions, block->functions_count, true);
-            if (result.failed + result.foreign > 0) {
+            is_done = result.failed + result.foreign == 0 || are_jumps_there(job);
+            if (!is_done) {
                 (void
                 )ml_entries_write(job->memory_fd, block->functions, block->functions_count, false);
             }
@@ -153,10 +190,10 @@ static bool write_jumps(struct ml_job *job) {
         ml_threads_let_go(&job->threads);
         if (!is_busy) {
             attachment->traced.functions = result.written;
-            if (result.failed + result.foreign > 0) {
+            if (!is_done) {
                 ml_error_set(&attachment->error, "its code has changed meanwhile: try again");
             }
-            return result.failed + result.foreign == 0;
+            return is_done;
         }
         ml_job_pause_us(pause_of(i));
     }

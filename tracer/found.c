@@ -8,19 +8,29 @@
 
 enum { MARK_STEP_BYTES = 4096 };
 
-/* The functions must lie where the process has code; the counts within bounds. */
-static bool is_sound(const struct ml_attach_block *block, const struct ml_maps *maps) {
+static bool is_sound(const struct ml_attach_block *block) {
     if (block->version != ML_ATTACH_VERSION || block->functions_count > ML_ATTACH_FUNCTIONS_MAX) {
         return false;
     }
     for (uint32_t i = 0; i < block->functions_count; i++) {
-        const struct ml_map *map = ml_maps_at(maps, block->functions[i].entry);
-        if (map != NULL &&
-            (!map->is_executable || block->functions[i].hook >= ML_ATTACH_HOOK_COUNT)) {
+        if (block->functions[i].hook >= ML_ATTACH_HOOK_COUNT) {
             return false;
         }
     }
     return true;
+}
+
+/* Functions lie where the process has code. A library may have been unloaded, and its place be
+ * another's data. */
+static void drop_without_code(struct ml_attach_block *block, const struct ml_maps *maps) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < block->functions_count; i++) {
+        const struct ml_map *map = ml_maps_at(maps, block->functions[i].entry);
+        if (map == NULL || map->is_executable) {
+            block->functions[kept++] = block->functions[i];
+        }
+    }
+    block->functions_count = kept;
 }
 
 static bool
@@ -33,10 +43,11 @@ read_block(struct ml_found *found, int memory_fd, const struct ml_maps *maps, ui
     struct ml_attach_block *content = aligned_alloc(4096, sizeof(*content));
     if (content == NULL ||
         !ml_memory_read(memory_fd, address, content, offsetof(struct ml_attach_block, frame)) ||
-        !is_sound(content, maps)) {
+        !is_sound(content)) {
         free(content);
         return false;
     }
+    drop_without_code(content, maps);
     found->block = address;
     found->content = content;
     return true;

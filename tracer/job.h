@@ -12,6 +12,7 @@
 #include "tracer/attachment.h"
 #include "tracer/borrow.h"
 #include "tracer/found.h"
+#include "tracer/place.h"
 #include "tracer/plan.h"
 #include "tracer/process/maps.h"
 #include "tracer/process/threads.h"
@@ -26,6 +27,7 @@ struct ml_job {
     struct ml_threads threads;
     struct ml_borrowed borrowed;
     struct ml_attach_block *block; /* as it is to be in the process */
+    struct ml_place_pages gone;    /* that it does not speak of any more */
     uint64_t block_address;
 };
 

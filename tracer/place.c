@@ -74,6 +74,84 @@ bool ml_place_client(
     return true;
 }
 
+/* ---- functions of objects that have gone */
+
+enum is_there { HERE, CHANGED, GONE };
+
+static enum is_there
+look_at(const struct ml_borrowed *borrowed, const struct ml_attach_function *one) {
+    uint8_t now[ML_ATTACH_ENTRY_BYTES];
+    if (!ml_memory_read(borrowed->memory_fd, one->entry, now, sizeof(now))) {
+        return GONE;
+    }
+    return memcmp(now, one->old, sizeof(now)) == 0 || memcmp(now, one->jump, sizeof(now)) == 0
+               ? HERE
+               : CHANGED;
+}
+
+static bool is_on_page(const struct ml_attach_function *one, uint64_t page) {
+    return one->stub < page + PAGE_BYTES && one->stub + ML_FAMILIES_ROOM_BYTES > page;
+}
+
+/* The first of the gone functions on a page notes it, if all on it have gone. */
+static void note_page(
+    const struct ml_attach_block *block,
+    const enum is_there *there,
+    uint32_t index,
+    uint64_t page,
+    struct ml_place_pages *pages
+) {
+    for (uint32_t i = 0; i < block->functions_count; i++) {
+        if (is_on_page(&block->functions[i], page) && (i < index || there[i] != GONE)) {
+            return;
+        }
+    }
+    pages->addresses[pages->count++] = page;
+}
+
+/* A program may load and unload libraries with allocators for as long as it runs. No thread is in
+ * what belongs to one that has gone, as it would go on in there. Where its place has other code
+ * now, whoever changed it may still lead to what is ours. */
+static void forget_gone(
+    const struct ml_borrowed *borrowed,
+    struct ml_attach_block *block,
+    struct ml_place_pages *out_pages
+) {
+    enum is_there there[ML_ATTACH_FUNCTIONS_MAX];
+    uint32_t kept = 0;
+    out_pages->count = 0;
+    for (uint32_t i = 0; i < block->functions_count; i++) {
+        there[i] = look_at(borrowed, &block->functions[i]);
+    }
+    for (uint32_t i = 0; i < block->functions_count; i++) {
+        const uint64_t stub = block->functions[i].stub;
+        const uint64_t first = stub & ~(uint64_t)(PAGE_BYTES - 1);
+        const uint64_t last = (stub + ML_FAMILIES_ROOM_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+        if (there[i] == GONE) {
+            note_page(block, there, i, first, out_pages);
+        }
+        if (there[i] == GONE && last != first) {
+            note_page(block, there, i, last, out_pages);
+        }
+    }
+    for (uint32_t i = 0; i < block->functions_count; i++) {
+        if (there[i] == HERE) {
+            block->functions[kept++] = block->functions[i];
+        }
+    }
+    block->functions_count = kept;
+}
+
+bool ml_place_give_back(struct ml_borrowed *borrowed, const struct ml_place_pages *pages) {
+    bool done = true;
+    for (uint32_t i = 0; i < pages->count && done; i++) {
+        const uint64_t arguments[6] = {pages->addresses[i], PAGE_BYTES, 0, 0, 0, 0};
+        long ignored = 0;
+        done = ml_borrow_call(borrowed, SYS_munmap, arguments, &ignored);
+    }
+    return done;
+}
+
 /* ---- its functions */
 
 static struct ml_attach_function *
@@ -120,8 +198,10 @@ bool ml_place_functions(
     struct ml_borrowed *borrowed,
     const struct ml_plan *plan,
     struct ml_attach_block *block,
+    struct ml_place_pages *out_gone,
     struct ml_error_message *error
 ) {
+    forget_gone(borrowed, block, out_gone);
     for (uint32_t i = 0; i < block->functions_count; i++) {
         block->functions[i].is_on = 0;
     }

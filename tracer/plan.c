@@ -232,9 +232,11 @@ static bool prepare(struct ml_plan *plan, int memory_fd, struct ml_maps *maps) {
             continue;
         }
         object->room = ml_maps_room(maps, object->low, object->high, ML_PLAN_ROOM_BYTES);
-        if (object->room == 0 || !ml_maps_take(maps, object->room, ML_PLAN_ROOM_BYTES) ||
-            !read_code(plan, memory_fd, i)) {
+        if (object->room == 0 || !ml_maps_take(maps, object->room, ML_PLAN_ROOM_BYTES)) {
             return false;
+        }
+        if (!read_code(plan, memory_fd, i)) {
+            object->room = 0; /* the program has unloaded it meanwhile */
         }
     }
     return true;
@@ -291,6 +293,17 @@ bool ml_plan_make(
         return false;
     }
     return plan->answer->allocators > 0 ? true : say_nothing_found(plan, error);
+}
+
+bool ml_plan_is_there(const struct ml_plan_object *object, const struct ml_maps *now) {
+    for (uint32_t i = 0; i < object->code_count; i++) {
+        const struct ml_map *map = ml_maps_at(now, object->code[i].start);
+        if (map == NULL || map->start != object->code[i].start || !map->is_executable ||
+            strcmp(ml_maps_path(now, map), object->path) != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void ml_plan_free(struct ml_plan *plan) {

@@ -76,6 +76,10 @@ bool ml_plan_make(
     const char *allocators,
     struct ml_error_message *error
 );
+
+/* Whether the object still lies where it was planned, by what is mapped now. */
+bool ml_plan_is_there(const struct ml_plan_object *object, const struct ml_maps *now);
+
 void ml_plan_free(struct ml_plan *plan);
 
 #endif

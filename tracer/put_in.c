@@ -217,10 +217,12 @@ bool ml_put_in(struct ml_job *job) {
     const uint64_t since_ns = ml_job_now_ns();
     bool done = place_client(job);
     job->block_address = attachment->image.address + attachment->image.block_at;
-    done = done && ml_place_functions(&job->borrowed, job->plan, job->block, &attachment->error);
+    done =
+        done &&
+        ml_place_functions(&job->borrowed, job->plan, job->block, &job->gone, &attachment->error);
     if (done) {
         fill_facts(job);
-        done = write_block(job) && run_start(job);
+        done = write_block(job) && ml_place_give_back(&job->borrowed, &job->gone) && run_start(job);
     }
     done = ml_borrow_end(&job->borrowed) && done;
     ml_threads_let_go(&job->threads);
@@ -242,6 +244,9 @@ enum memlog_tracer_outcome ml_put_in_judge(struct ml_job *job) {
     switch ((enum ml_attach_outcome)job->block->outcome) {
     case ML_ATTACH_CONNECTED:
         return MEMLOG_TRACER_OUTCOME_DONE;
+    case ML_ATTACH_BUSY:
+        ml_error_set(error, "a thread of it is unloading a library: try again");
+        return ml_job_failed(job);
     case ML_ATTACH_NO_SOCKET:
         ml_error_set(error, "it has no descriptors left (ulimit -n)");
         return ml_job_refused(job);

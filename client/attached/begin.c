@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <link.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
@@ -27,6 +28,9 @@
 #include "client/symbols/allocators.h"
 #include "client/symbols/loaded.h"
 #include "client/unwind/objects.h"
+#include "client/unwind/unwind.h"
+
+enum { UNLOADS_WAIT_MS = 1000 };
 
 _Static_assert(
     (int)ML_THREADS_MAX <= (int)ML_ATTACH_THREADS_MAX &&
@@ -239,13 +243,30 @@ static enum ml_attach_outcome connect(void) {
     return connected ? ML_ATTACH_CONNECTED : ML_ATTACH_REFUSED;
 }
 
-/* The tracer has seen that no thread is inside a hook of that run. */
-static void forget_earlier_run(void) {
+/* Behind the real dlclose its hook looks through the modules of the run. A wait by nanosleep would
+ * make the thread forget the wait that it was borrowed in. */
+static bool wait_for_unloads(void) {
+    for (uint32_t i = 0; i < UNLOADS_WAIT_MS; i++) {
+        if (ml_unwind_unloads_rest(atomic_load(&ml_process.unwind->unloads))) {
+            return true;
+        }
+        (void)ml_sys3(SYS_poll, 0, 0, 1);
+    }
+    return ml_unwind_unloads_rest(atomic_load(&ml_process.unwind->unloads));
+}
+
+/* The tracer has seen that no thread is inside an allocator's hook of that run. False: one is inside
+ * dlclose, and will read the memory of that run. */
+static bool forget_earlier_run(void) {
     if (ml_process.connected) {
+        if (!wait_for_unloads()) {
+            return false;
+        }
         ml_start_forget();
     }
     ml_thread_table_clear();
     ml_thread_table.id_offset = &ml_attach_block.id_offset; /* the tracer learns it later */
+    return true;
 }
 
 static void tell_of_threads(struct ml_attach_block *block) {
@@ -261,7 +282,10 @@ static void tell_of_threads(struct ml_attach_block *block) {
 void ml_attached_begin(void) {
     struct ml_attach_block *block = &ml_attach_block;
     __atomic_store_n(&block->outcome, ML_ATTACH_BEGUN, __ATOMIC_RELEASE);
-    forget_earlier_run();
+    if (!forget_earlier_run()) {
+        __atomic_store_n(&block->outcome, ML_ATTACH_BUSY, __ATOMIC_RELEASE);
+        return;
+    }
     tell_of_threads(block);
     learn_facts();
     ml_exec_preload_tell(block->library, block->socket_path);

@@ -75,6 +75,7 @@ enum ml_attach_outcome {
     ML_ATTACH_BEGUN,     /* a thread is in it */
     ML_ATTACH_CONNECTED, /* the host serves it */
     ML_ATTACH_REFUSED,   /* by the host, or there is no room */
+    ML_ATTACH_BUSY,      /* a thread is unloading a library: all is as it was */
     ML_ATTACH_NO_SOCKET, /* the process may make no socket pair */
     ML_ATTACH_FILTERED   /* its seccomp filters forbid what recording needs */
 };
