@@ -15,6 +15,7 @@ SITES = ("by_malloc", "by_calloc", "by_realloc", "by_aligned", "by_posix")
 FRAMES = "-Wl,--eh-frame-hdr"
 BUILDS = {
     "glibc": ("gcc",),
+    "glibc, C++": ("g++",),
     "static glibc": ("gcc", "-static", FRAMES),
     "musl": ("musl-gcc", FRAMES),
     "static musl": ("musl-gcc", "-static", FRAMES),
@@ -27,7 +28,7 @@ KINDS = ("glibc", "static glibc", "musl", "static musl")
 
 def build(source, program, kind="glibc", options=()):
     """A program of tests/oracle, with another libc than the build's."""
-    words = [*BUILDS[kind], *AS_WRITTEN, *options, "-o", str(program), str(SOURCES / source)]
+    words = [*BUILDS[kind], *AS_WRITTEN, f"-I{harness.ROOT}", *options, "-o", str(program), str(SOURCES / source)]
     answer = harness.run_words(words, harness.ROOT, None, b"", harness.TIMEOUT)
     if answer.returncode != 0:
         raise AssertionError(answer.stderr.decode(errors="replace"))

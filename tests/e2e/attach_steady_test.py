@@ -1,0 +1,58 @@
+"""memlog attached to programs that keep books of their own all the time, and taken back, again and again: they see nothing of it. The short
+form of tools/dev/attach_cycles.py, of what has found faults by it."""
+import json
+import subprocess
+import unittest
+
+import attached
+import harness
+
+CYCLES = 20
+
+
+class Steady(attached.Case):
+    def begin_program(self, source, *words, kind="glibc", options=()):
+        program = attached.build(f"steady/{source}", self.folder / source.split(".")[0], kind, options)
+        self.said = open(self.folder / "said", "w")
+        self.addCleanup(self.said.close)
+        process = subprocess.Popen(
+            [str(program), *map(str, words)], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=self.said, text=True, start_new_session=True,
+        )
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def cycle(self, process):
+        """memlog leaves it and comes back, each time without trouble."""
+        session = self.begin(process.pid)
+        files = attached.files_of(process.pid)
+        for number in range(CYCLES):
+            for word in ("stop", "start"):
+                answer = self.command(word, "--json", process.pid)
+                rows = json.loads(answer.stdout)["processes"] if answer.stdout else answer.stderr
+                self.assertEqual(rows, [{"pid": process.pid, "done": True, "trouble": ""}], f"cycle {number}: {word}, {process.poll()}")
+        own = [number for number in attached.files_of(process.pid) if number >= 500]
+        self.assertEqual(len(own), len([number for number in files if number >= 500]), "memlog's descriptors become no more")
+        self.finish(session)
+
+    def assert_right(self, process):
+        (self.folder / "stop").touch()
+        turns, wrong = map(int, process.stdout.readline().split())
+        self.assertEqual((process.wait(harness.TIMEOUT), wrong), (0, 0), (self.folder / "said").read_text())
+        self.assertGreater(turns, 0)
+
+    def test_libraries_that_come_and_go(self):
+        """Some have an allocator of their own, and a thread is in dlclose at any moment."""
+        for number in range(6):
+            own = ("-DOWN_ALLOCATOR", "-Wl,-Bsymbolic") if number % 2 else ()
+            attached.build("steady/library.c", self.folder / f"library{number}.so", options=("-shared", "-fPIC", *own))
+        process = self.begin_program("comings.c", self.folder)
+        self.cycle(process)
+        self.assert_right(process)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
