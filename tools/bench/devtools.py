@@ -74,15 +74,25 @@ def titles(port_file):
         return [page["title"] for page in json.load(answer)]
 
 
-def evaluate(port_file, expression):
-    """What the one page that is open says to it, by value."""
+def ask_page(port_file, method, **parameters):
+    """The one page that is open."""
     port = port_file.read_text().split()[0]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=60) as answer:
         (page,) = [one for one in json.load(answer) if one["type"] == "page"]
     link = Socket(int(port), "/" + page["webSocketDebuggerUrl"].split("/", 3)[3])
-    result, _ = call(link, 1, "Runtime.evaluate", expression=expression, returnByValue=True)
+    result, _ = call(link, 1, method, **parameters)
     link.close()
-    return result["result"].get("value")
+    return result
+
+
+def evaluate(port_file, expression):
+    """What the page says to it, by value."""
+    return ask_page(port_file, "Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+
+
+def picture(port_file):
+    """What the page looks like now, as a PNG."""
+    return base64.b64decode(ask_page(port_file, "Page.captureScreenshot", format="png")["data"])
 
 
 def number(attribute):

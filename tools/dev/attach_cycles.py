@@ -5,7 +5,9 @@
 
 Targets: malloc8 (tests/oracle/attached.c: eight threads that do nothing but allocate), static, musl (the same with another libc), namespace
 (static, with a root, mounts and pids of its own), python3, node, java, redis (under redis-benchmark), nginx (a worker, under ab), postgres (a
-backend, under queries). One memlog goes on meanwhile: a cycle is `memlog start PID` and `memlog stop PID`. Demanded is that the program
+backend, under queries), frames (python3 with --frames=python), chromium (a renderer behind its sandbox, of an ordinary user; its page works all
+the time), chromium_root (without a sandbox); and those of tests/oracle/steady, which keep books of their own: dlclose, forks, altstack, thousand,
+jumps, own_operators, waits. One memlog goes on meanwhile: a cycle is `memlog start PID` and `memlog stop PID`. Demanded is that the program
 goes on, answers its load without a failure, ends as it should and has its code, mappings and descriptors as before, but for what memlog leaves
 on purpose; programs with books of their own must be exact in the end. One line a target in Markdown; exit code 1 when something is not so.
 """
@@ -28,13 +30,18 @@ import types
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+sys.path.insert(0, str(ROOT / "tools" / "bench"))
 import attached  # noqa: E402  (tests/e2e/attached.py)
+import browsers  # noqa: E402
+import devtools  # noqa: E402
 import harness  # noqa: E402
+import memory_programs  # noqa: E402
 import servers  # noqa: E402
 
-KILL_SPAN_S = 0.06
 TRIES = 5
 TIMEOUT = 120
+TARGETS = ("malloc8", "static", "musl", "namespace", "python3", "frames", "node", "java", "redis", "nginx", "postgres", "chromium", "chromium_root",
+           "dlclose", "forks", "altstack", "thousand", "jumps", "own_operators", "waits")
 HEAD = ("target", "cycles", "tracer killed", "failed", "stopped for, median ms", "at most ms", "load: answers", "failed", "mappings", "descriptors", "books")
 
 PYTHON = """
@@ -46,6 +53,32 @@ print("ready", flush=True)
 while not os.path.exists("stop"):
     out = {}
     threads = [threading.Thread(target=work, args=(out, n)) for n in range(3)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    first = first or out
+    turns += 1
+    wrong += out != first
+print(turns, wrong, flush=True)
+"""
+FRAMES = """
+import hashlib, json, os, sys, threading
+sys.setswitchinterval(0.0005)
+turns, wrong, first = 0, 0, None
+def deep(n): return [n] + deep(n - 1) if n else []
+def items(n):
+    for i in range(n): yield {"n": i, "text": str(i) * (i % 9)}
+def fails(n):
+    try: raise ValueError("x" * n)
+    except ValueError as error: return len(str(error))
+def work(out, n):
+    made = {}
+    exec("def made(x): return [x] * %d" % (n + 3), made)
+    rest = [deep(60), list(items(300)), [fails(i) for i in range(50)], made["made"](n), sorted((lambda x: x["text"])(one) for one in items(200))]
+    out[n] = hashlib.sha256(json.dumps(rest).encode()).hexdigest()
+print("ready", flush=True)
+while not os.path.exists("stop"):
+    out = {}
+    threads = [threading.Thread(target=work, args=(out, n)) for n in range(4)]
     for thread in threads: thread.start()
     for thread in threads: thread.join()
     first = first or out
@@ -93,6 +126,34 @@ public class Main {
     }
 }
 """
+PAGE = """<!doctype html><meta charset=utf-8><title>steady</title><body style="margin:0"><div id=work></div>
+<div id=scene style="position:absolute;top:0;left:0;width:600px;height:400px;background:#fff">A scene that stays: <b>bold</b> <i>slanted</i>
+<canvas id=canvas width=500 height=300></canvas></div><script>
+let turns = 0, wrong = 0, first = null, over = false;
+const context = canvas.getContext("2d");
+for (let i = 0; i < 200; i++) { context.fillStyle = `hsl(${i * 7 % 360} 80% 50%)`; context.fillRect(i * 13 % 480, i * 29 % 280, 9, 9); }
+function turn() {
+    const rows = [];
+    for (let i = 0; i < 200; i++) {
+        const row = document.createElement("p");
+        row.textContent = `${i}:` + "y".repeat(i % 31);
+        row.style.width = `${100 + i}px`;
+        rows.push(row);
+    }
+    work.replaceChildren(...rows);
+    let sum = 0;
+    for (const row of work.children) { sum = (sum * 31 + row.offsetWidth + row.textContent.length) % 1000003; }
+    const path = new Path2D();
+    for (let i = 0; i < 2000; i++) { path.lineTo(i, i * i % 99); }
+    sum += context.isPointInPath(path, 3, 5) ? 1 : 0;
+    work.replaceChildren();
+    first = first ?? sum;
+    turns++;
+    wrong += sum !== first ? 1 : 0;
+    if (!over) { setTimeout(turn, 1); }
+}
+turn();
+</script>"""
 
 
 class Load:
@@ -126,7 +187,8 @@ class Play:
         self.folder.chmod(0o755)
         (self.folder / "run").mkdir(mode=0o700)
         self.books = False
-        self.load = None
+        self.load = self.browser = None
+        self.record_options = ()
         self.started = []
         self.random = random.Random(options.seed)
 
@@ -256,6 +318,96 @@ class Play:
             time.sleep(0.01)
         raise SystemExit(f"{TIMEOUT} s for nothing")
 
+    # ---- tests/oracle/steady
+
+    def steady(self, source, *words, kind="glibc", options=()):
+        """What it takes for wrong is told in the file "said"."""
+        program = attached.build(f"steady/{source}", self.folder / "steady", kind, options)
+        with open(self.folder / "said", "w") as said:
+            self.process = self.ready(self.start([program, *words], stderr=said))
+        self.pid = self.process.pid
+
+    def dlclose(self):
+        """Every other library has an allocator of its own."""
+        for number in range(6):
+            own = ("-DOWN_ALLOCATOR", "-Wl,-Bsymbolic") if number % 2 else ()
+            attached.build("steady/library.c", self.folder / f"library{number}.so", options=("-shared", "-fPIC", *own))
+        self.steady("comings.c", self.folder)
+
+    def forks(self):
+        self.steady("forks.c")
+
+    def altstack(self):
+        self.steady("ticks.c")
+
+    def thousand(self):
+        self.steady("crowd.c")
+
+    def jumps(self):
+        self.steady("jumps.cc", kind="glibc, C++")
+
+    def own_operators(self):
+        self.steady("jumps.cc", kind="glibc, C++", options=("-DOWN_OPERATORS",))
+
+    def waits(self):
+        self.steady("waits.c")
+
+    def frames(self):
+        self.record_options = ("--frames=python",)
+        self.script("program.py", FRAMES, "/usr/bin/python3", "-I")
+
+    # ---- Chromium
+
+    def chromium(self, as_nobody=True):
+        self.browser = browsers.Browser("chromium", self.folder / "browser", as_nobody=as_nobody)
+        page = self.folder / "page.html"
+        page.write_text(PAGE)
+        words = self.browser.bare(self.browser.words("--remote-debugging-port=0", f"file://{page}"))
+        with open(self.folder / "said", "w") as said:
+            self.process = subprocess.Popen(words, env=self.browser.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)
+        self.started.append(self.process)
+        self.port_file = self.browser.profile / "DevToolsActivePort"
+        self.wait_for(lambda: self.port_file.exists() and self.port_file.stat().st_size > 0 and "steady" in devtools.titles(self.port_file))
+        self.pid = self.wait_for(self.busiest_renderer)
+        self.picture = devtools.picture(self.port_file)
+
+    def chromium_root(self):
+        self.chromium(as_nobody=False)
+
+    def busiest_renderer(self):
+        """Who works all the time: others are kept for pages to come."""
+        before = self.renderers()
+        time.sleep(1)
+        worked = {pid: ticks - before.get(pid, ticks) for pid, ticks in self.renderers().items()}
+        busiest = max(worked, key=worked.get, default=None)
+        return busiest if busiest and worked[busiest] > 20 and sum(worked.values()) < 2 * worked[busiest] else None
+
+    def renderers(self):
+        """pid -> ticks of the processor."""
+        found = {}
+        for pid in memory_programs.below(self.process.pid):
+            try:
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+                ticks = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+            except OSError:
+                continue
+            if b"--type=renderer" in words:
+                found[pid] = ticks
+        return found
+
+    def end_chromium(self, counts):
+        """Its page's own account of its work, and its picture."""
+        devtools.evaluate(self.port_file, "over = true")
+        self.turns, self.wrong = (devtools.evaluate(self.port_file, what) for what in ("turns", "wrong"))
+        if devtools.picture(self.port_file) != self.picture:
+            counts["its picture is another one"] += 1
+        if self.pid not in self.renderers():
+            counts["its renderer is another one"] += 1
+        for pid in [*memory_programs.below(self.process.pid), self.process.pid]:
+            if memory_programs.name_of(pid) == "chromium":
+                memory_programs.with_signal(pid, 9)
+        self.process.wait(TIMEOUT)
+
     # ---- memlog
 
     def command(self, *words):
@@ -276,7 +428,7 @@ class Play:
             self.log = self.folder / f"memlog.stderr{attempt}"
             with open(self.log, "w") as log:
                 self.host = subprocess.Popen(
-                    [str(harness.MEMLOG), "attach", "--no-page", "-o", str(self.folder / f"dumps{attempt}"), str(self.pid)],
+                    [str(harness.MEMLOG), "attach", "--no-page", *self.record_options, "-o", str(self.folder / f"dumps{attempt}"), str(self.pid)],
                     env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True,
                 )
             self.started.append(self.host)
@@ -306,7 +458,7 @@ class Play:
         victim = self.random.choice(("start", "stop")) if self.random.random() < self.options.kills else ""
         for word in ("start", "stop"):
             killed = []
-            killer = threading.Thread(target=self.kill_tracer, args=(self.random.uniform(0, KILL_SPAN_S), killed))
+            killer = threading.Thread(target=self.kill_tracer, args=(self.random.uniform(0, self.options.kill_span_ms / 1000), killed))
             if word == victim:
                 killer.start()
             trouble = self.trouble(word)
@@ -325,7 +477,7 @@ class Play:
         counts = collections.Counter()
         self.begin(counts)
         self.trouble("stop")
-        before = (mappings(self.pid), attached.files_of(self.pid), attached.text_of(self.pid))
+        before = self.look()
         done = 0
         end = time.monotonic() + self.options.seconds
         while done < self.options.cycles and time.monotonic() < end and self.alive():
@@ -333,15 +485,29 @@ class Play:
             done += 1
         return self.judge(name, done, counts, before)
 
+    def look(self):
+        """Mappings, descriptors, code. Libraries may go while their code is read."""
+        for _ in range(TRIES * 20):
+            try:
+                return mappings(self.pid), attached.files_of(self.pid), attached.text_of(self.pid)
+            except OSError:
+                if not self.alive():
+                    break
+        raise SystemExit("its code cannot be read")
+
     def judge(self, name, done, counts, before):
         books = self.exact(counts) if self.books and self.alive() else "-"
         if self.alive():
             self.trouble("stop")
-        after = (mappings(self.pid), attached.files_of(self.pid), attached.text_of(self.pid)) if self.alive() else None
+        after = self.look() if self.alive() else None
         if after is None:
-            counts["it has ended"] += 1
-        elif any(after[2].get(place) != text for place, text in before[2].items()):
-            counts["its code is not as it was"] += 1
+            counts[f"it has ended ({self.process.poll()})"] += 1
+        else:
+            for (start, path), text in before[2].items():
+                now = after[2].get((start, path), text)
+                if now != text and not path.startswith(str(self.folder)):  # libraries that come and go: another part may lie there
+                    at = next((at for at, (one, other) in enumerate(zip(text, now)) if one != other), min(len(text), len(now)))
+                    counts[f"its code is not as it was: {path} at {at:#x} of {len(text):#x}"] += 1
         self.finish(counts)
         stops = [float(found) for found in re.findall(r"stopped for ([0-9.]+) ms", self.log.read_text())]
         killed = counts.pop("killed", 0)
@@ -353,6 +519,8 @@ class Play:
             print(f"  {count} times: {reason}", flush=True)
         if load.failed and self.load:
             print(f"  the load said: {load.said[-500:]}")
+        if (self.folder / "said").exists() and not self.browser:
+            print("".join(f"  {line}\n" for line in (self.folder / "said").read_text().splitlines()), end="", flush=True)
         return not counts and not load.failed
 
     def exact(self, counts):
@@ -387,6 +555,8 @@ class Play:
             code = self.process.wait(TIMEOUT)
             if code != 7:
                 counts[f"it ended with {code}"] += 1
+        elif self.browser:
+            self.end_chromium(counts)
         elif not self.load and self.process.poll() is None:
             self.turns, self.wrong = map(int, self.process.stdout.readline().split())
             code = self.process.wait(TIMEOUT)
@@ -418,9 +588,10 @@ def main():
     parser.add_argument("--cycles", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end a target's cycles after so long")
     parser.add_argument("--kills", type=float, default=0.3)
+    parser.add_argument("--kill-span-ms", type=float, default=60, help="a tracer is killed within so long after it was seen first")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true")
-    parser.add_argument("targets", nargs="+", choices=("malloc8", "static", "musl", "namespace", "python3", "node", "java", "redis", "nginx", "postgres"))
+    parser.add_argument("targets", nargs="+", choices=TARGETS)
     options = parser.parse_args()
     print("| " + " | ".join(HEAD) + " |\n" + "|---" * len(HEAD) + "|", flush=True)
     all_right = True
