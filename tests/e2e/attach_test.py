@@ -382,8 +382,9 @@ class Refused(attached.Case):
 
 class Unnoticed(attached.Case):
     WAITS = ("poll", "epoll_wait", "select", "nanosleep", "clock_nanosleep", "futex", "pthread_cond_timedwait", "sigtimedwait", "semtimedop", "recv",
-             "io_getevents")
-    BEGUN_ANEW = ("epoll_wait", "sigtimedwait", "semtimedop", "recv", "io_getevents")  # docs/attaching.md, docs/limits.md
+             "read", "readv", "recvmmsg", "write", "io_getevents")
+    # docs/attaching.md, docs/limits.md
+    BEGUN_ANEW = ("epoll_wait", "sigtimedwait", "semtimedop", "recv", "read", "readv", "recvmmsg", "write", "io_getevents")
     ENDLESS = ("endless poll", "endless epoll_wait", "endless read", "endless sigwaitinfo", "endless msgrcv", "endless semop")
     WAIT_MS = 1500
     SLACK_MS = 700  # of a loaded machine; a wait that is begun anew lasts longer by up to all of it

@@ -23,6 +23,7 @@
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
@@ -30,7 +31,7 @@
 
 enum { WAIT_MS = 1500, SECOND_MS = 1000, NS_A_MS = 1000000 };
 
-static int pipe_fds[2], epoll_fd, pair_fds[2], queue_id, set_id;
+static int pipe_fds[2], epoll_fd, pair_fds[2], full_fds[2], queue_id, set_id;
 static uint32_t word;
 static unsigned long aio_context;
 static sigset_t usr2;
@@ -124,6 +125,32 @@ static int by_receive(void) {
 static int by_aio(void) {
     uint64_t event[4];
     return none(syscall(SYS_io_getevents, aio_context, 1, 1, event, &limit));
+}
+
+static int by_read(void) {
+    char byte;
+    return answer(read(pair_fds[0], &byte, 1), EAGAIN);
+}
+
+static int by_readv(void) {
+    char byte;
+    const struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    return answer(readv(pair_fds[0], &part, 1), EAGAIN);
+}
+
+static int by_recvmmsg(void) {
+    char byte;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct mmsghdr message = {.msg_hdr = {.msg_iov = &part, .msg_iovlen = 1}};
+    return answer(recvmmsg(pair_fds[0], &message, 1, 0, NULL), EAGAIN);
+}
+
+/* Its peer reads nothing, and there is no room for more. */
+static int by_write(void) {
+    static const char many[4096];
+    while (send(full_fds[0], many, sizeof(many), MSG_DONTWAIT) > 0) {
+    }
+    return answer(write(full_fds[0], many, sizeof(many)), EAGAIN);
 }
 
 /* ---- waits on small stacks, among memory that is none of the thread's stack */
@@ -350,6 +377,10 @@ static const struct row {
     {"semtimedop", by_semaphore, true},
     {"recv", by_receive, true},
     {"io_getevents", by_aio, true},
+    {"read", by_read, true},
+    {"readv", by_readv, true},
+    {"recvmmsg", by_recvmmsg, true},
+    {"write", by_write, true},
     {"on a signal stack", by_signal_stack, true},
     {"in a coroutine", by_coroutine, true},
     {"endless poll", in_poll, false},
@@ -371,6 +402,8 @@ static void prepare(void) {
     (void)!socketpair(AF_UNIX, SOCK_STREAM, 0, pair_fds);
     (void)setsockopt(pair_fds[0], SOL_SOCKET, SO_RCVTIMEO, &receive_limit, sizeof(receive_limit));
     (void)syscall(SYS_io_setup, 1, &aio_context);
+    (void)!socketpair(AF_UNIX, SOCK_STREAM, 0, full_fds);
+    (void)setsockopt(full_fds[0], SOL_SOCKET, SO_SNDTIMEO, &receive_limit, sizeof(receive_limit));
     queue_id = msgget(IPC_PRIVATE, 0600);
     set_id = semget(IPC_PRIVATE, 1, 0600);
     (void)sigemptyset(&usr2);

@@ -113,13 +113,23 @@ static bool is_told_of_stops(long number) {
     case SYS_io_getevents:
     case SYS_io_pgetevents:
     case SYS_io_uring_enter:
-    /* Of a socket with a time limit (SO_RCVTIMEO, SO_SNDTIMEO). */
+    /* Of a socket with a time limit (SO_RCVTIMEO, SO_SNDTIMEO). Where something has been passed on,
+     * they answer how much. */
+    case SYS_read:
+    case SYS_readv:
     case SYS_recvfrom:
     case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_write:
+    case SYS_writev:
     case SYS_sendto:
     case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_sendfile:
+    case SYS_splice:
     case SYS_accept:
     case SYS_accept4:
+    case SYS_fallocate: /* in a tmpfs; what it had so far is undone */
         return true;
     default:
         return false;
