@@ -165,24 +165,27 @@ bool ml_borrow(
 
 /* ---- running */
 
-static bool resume(const struct ml_borrowed *borrowed, enum __ptrace_request how) {
+static bool resume(const struct ml_borrowed *borrowed, enum __ptrace_request how, int signal) {
     borrowed->thread->state = ML_TRACED_RUNNING;
-    return ptrace(how, borrowed->thread->id, NULL, NULL) == 0;
+    return ptrace(how, borrowed->thread->id, NULL, (void *)(long)signal) == 0;
 }
 
 /* Up to its next system call, or the end of one. */
 static bool next_stop(const struct ml_borrowed *borrowed, struct user_regs_struct *out_registers) {
     int status = 0;
+    int signal = 0;
     for (;;) {
-        if (!resume(borrowed, PTRACE_SYSCALL) || !ml_threads_wait(borrowed->thread, &status)) {
+        if (!resume(borrowed, PTRACE_SYSCALL, signal) ||
+            !ml_threads_wait(borrowed->thread, &status)) {
             return false;
         }
         if (WSTOPSIG(status) == CALL_TRAP && status >> 16 == 0) {
             return ptrace(PTRACE_GETREGS, borrowed->thread->id, NULL, out_registers) == 0;
         }
-        /* All signals are blocked. What remains are stops of the whole process, which wait until we
-         * are done, and faults of our own code, which are not survived. */
-        if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP) {
+        /* All signals are blocked but SIGSTOP: it stops the process's other threads, and this one
+         * when it is let go. What remains are faults of our own code, which are not survived. */
+        signal = status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP ? SIGSTOP : 0;
+        if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP && signal == 0) {
             return false;
         }
     }
@@ -267,7 +270,7 @@ bool ml_borrow_end(struct ml_borrowed *borrowed) {
         /* Behind a call it returns from a signal at its next step; it stops before that. */
         if (ptrace(PTRACE_SETREGS, thread->id, NULL, &registers) != 0 ||
             ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL) != 0 ||
-            !resume(borrowed, PTRACE_CONT)) {
+            !resume(borrowed, PTRACE_CONT, 0)) {
             return false;
         }
         int status = 0;

@@ -209,6 +209,13 @@ static bool run_start(struct ml_job *job) {
     );
 }
 
+/* The thread is back where it stood, in the middle of a start: nobody ends that. */
+static void forget_start(const struct ml_job *job) {
+    const uint32_t outcome = ML_ATTACH_NOT_BEGUN;
+    const uint64_t at = job->block_address + offsetof(struct ml_attach_block, outcome);
+    (void)ml_memory_write(job->memory_fd, at, &outcome, sizeof(outcome));
+}
+
 bool ml_put_in(struct ml_job *job) {
     struct ml_attachment *attachment = job->attachment;
     if (!borrow(job)) {
@@ -220,11 +227,17 @@ bool ml_put_in(struct ml_job *job) {
     done =
         done &&
         ml_place_functions(&job->borrowed, job->plan, job->block, &job->gone, &attachment->error);
+    bool is_written = false;
     if (done) {
         fill_facts(job);
-        done = write_block(job) && ml_place_give_back(&job->borrowed, &job->gone) && run_start(job);
+        is_written = write_block(job);
+        done = is_written && ml_place_give_back(&job->borrowed, &job->gone) && run_start(job);
     }
-    done = ml_borrow_end(&job->borrowed) && done;
+    const bool is_back = ml_borrow_end(&job->borrowed);
+    if (is_back && is_written && !done) {
+        forget_start(job);
+    }
+    done = is_back && done;
     ml_threads_let_go(&job->threads);
     attachment->traced.borrowed_ns = ml_job_now_ns() - since_ns;
     if (!done) {

@@ -1,7 +1,11 @@
 """memlog attached to programs that keep books of their own all the time, and taken back, again and again: they see nothing of it. The short
 form of tools/dev/attach_cycles.py, of what has found faults by it."""
 import json
+import os
+import signal
 import subprocess
+import threading
+import time
 import unittest
 
 import attached
@@ -52,6 +56,30 @@ class Steady(attached.Case):
         process = self.begin_program("comings.c", self.folder)
         self.cycle(process)
         self.assert_right(process)
+
+    def test_a_process_that_is_stopped_and_continued_meanwhile(self):
+        """SIGSTOP cannot be blocked: it comes to the borrowed thread as well."""
+        process = self.begin_program("crowd.c", 50)
+        is_over = threading.Event()
+
+        def stop_and_continue():
+            while not is_over.is_set():
+                os.kill(process.pid, signal.SIGSTOP)
+                time.sleep(0.003)
+                os.kill(process.pid, signal.SIGCONT)
+                time.sleep(0.003)
+
+        stopper = threading.Thread(target=stop_and_continue)
+        stopper.start()
+        try:
+            self.cycle(process)
+        finally:
+            is_over.set()
+            stopper.join()
+        # It makes EINTR of some waits by itself.
+        (self.folder / "stop").touch()
+        process.stdout.readline()
+        self.assertEqual(process.wait(harness.TIMEOUT), 0, (self.folder / "said").read_text())
 
 
 if __name__ == "__main__":

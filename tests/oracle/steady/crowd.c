@@ -1,5 +1,8 @@
-/* A thousand threads. Most wait without a limit, each in one of several calls, until one of a few
- * others wakes it; then it allocates and waits again. Every waking must be answered, once. */
+/* A thousand threads, or as many as are asked for. Most wait without a limit, each in one of
+ * several calls, until one of a few others wakes it; then it allocates and waits again. Every
+ * waking must be answered, once.
+ *
+ *   crowd [THREADS] */
 #include "tests/oracle/steady/steady.h"
 
 #include <errno.h>
@@ -26,6 +29,7 @@ struct sleeper {
     _Atomic uint32_t answered;
 };
 static struct sleeper sleepers[THREADS];
+static uint32_t threads = THREADS;
 static _Atomic uint32_t wakers_ended;
 
 static bool take_from_fd(const struct sleeper *sleeper) {
@@ -103,7 +107,7 @@ static void *work(void *argument) {
 static void *run_wakings(void *argument) {
     const uint32_t part = (uint32_t)(uintptr_t)argument;
     for (uint32_t i = part; !steady_is_over(); i += WAKERS) {
-        struct sleeper *sleeper = &sleepers[i % THREADS];
+        struct sleeper *sleeper = &sleepers[i % threads];
         const uint64_t deadline_ns = steady_now_ns() + (uint64_t)LONGEST_MS * STEADY_NS_A_MS;
         wake(sleeper);
         while (atomic_load(&sleeper->answered) != atomic_load(&sleeper->given) &&
@@ -133,12 +137,14 @@ static void prepare(struct sleeper *sleeper, enum kind kind) {
     (void)pthread_cond_init(&sleeper->condition, NULL);
 }
 
-int main(void) {
+int main(int count, char **words) {
     struct rlimit limit;
+    const unsigned long asked = count > 1 ? strtoul(words[1], NULL, 10) : THREADS;
+    threads = asked > 0 && asked < THREADS ? (uint32_t)asked : THREADS;
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
-    for (uint32_t i = 0; i < THREADS; i++) {
+    for (uint32_t i = 0; i < threads; i++) {
         prepare(&sleepers[i], (enum kind)(i % KINDS));
         steady_thread(sleep_and_wake, &sleepers[i]);
     }
@@ -152,7 +158,7 @@ int main(void) {
     while (atomic_load(&wakers_ended) < WAKERS) {
         steady_sleep_us(1000);
     }
-    for (uint32_t i = 0; i < THREADS; i++) {
+    for (uint32_t i = 0; i < threads; i++) {
         steady_count(sleepers[i].answered == sleepers[i].given, "answers", sleepers[i].kind);
     }
     return steady_end();
