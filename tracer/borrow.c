@@ -18,6 +18,7 @@ enum {
     MASK_BYTES = 8,
     USER_CODE = 0x33, /* the code segment of 64-bit programs */
     RED_ZONE_BYTES = 128,
+    FRONT_BYTES = 32,         /* in front of a system call: its number is loaded there */
     SCAN_MAX_BYTES = 8 << 20, /* of one mapping's code */
     CALL_TRAP = SIGTRAP | 0x80
 };
@@ -88,7 +89,18 @@ static bool has_shadow_stack(const struct ml_traced *thread) {
     return ptrace(PTRACE_GETREGSET, thread->id, (void *)SHADOW_NOTE, &part) == 0 && pointer != 0;
 }
 
-static bool take_image(const struct ml_traced *thread, struct ml_thread_image *image) {
+static long restarted_call(int memory_fd, const struct user_regs_struct *registers) {
+    enum { CALL_BYTES = 2 };
+    uint8_t code[FRONT_BYTES];
+    const uint64_t at = registers->rip - CALL_BYTES - sizeof(code);
+    return registers->orig_rax == SYS_restart_syscall &&
+                   ml_memory_read(memory_fd, at, code, sizeof(code))
+               ? ml_frame_restarted_call(code, sizeof(code))
+               : -1;
+}
+
+static bool
+take_image(const struct ml_traced *thread, int memory_fd, struct ml_thread_image *image) {
     struct iovec state = {.iov_base = image->state, .iov_len = sizeof(image->state)};
     if (ptrace(PTRACE_GETREGS, thread->id, NULL, &image->registers) != 0 ||
         ptrace(PTRACE_GETREGSET, thread->id, (void *)STATE_NOTE, &state) != 0 ||
@@ -96,6 +108,7 @@ static bool take_image(const struct ml_traced *thread, struct ml_thread_image *i
         return false;
     }
     image->state_bytes = state.iov_len;
+    image->call = restarted_call(memory_fd, &image->registers);
     return true;
 }
 
@@ -135,7 +148,7 @@ bool ml_borrow(
 ) {
     *borrowed = (struct ml_borrowed){.thread = thread, .memory_fd = memory_fd, .code = *code};
     uint8_t *frame = malloc(ML_SIGNAL_FRAME_MAX_BYTES);
-    if (frame == NULL || !take_image(thread, &borrowed->image)) {
+    if (frame == NULL || !take_image(thread, memory_fd, &borrowed->image)) {
         ml_error_set(error, "its registers cannot be read");
         free(frame);
         return false;

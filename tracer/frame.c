@@ -2,6 +2,7 @@
 
 #include <cpuid.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 
 enum {
@@ -33,10 +34,24 @@ struct software_bytes {
     uint32_t padding[7];
 };
 
+long ml_frame_restarted_call(const uint8_t *code, size_t count_bytes) {
+    enum { LOAD_EAX = 0xb8, LOAD_BYTES = 5 };
+    for (size_t back = LOAD_BYTES; back <= count_bytes; back++) {
+        const uint8_t *at = code + count_bytes - back;
+        uint32_t number = 0;
+        memcpy(&number, at + 1, sizeof(number));
+        if (at[0] == LOAD_EAX && (number == SYS_poll || number == SYS_nanosleep ||
+                                  number == SYS_futex || number == SYS_clock_nanosleep)) {
+            return (long)number;
+        }
+    }
+    return -1;
+}
+
 /* Where the thread goes on: an interrupted call is made again from its start, with its time limit
  * begun anew. The kernel's way of going on with the rest of the time is lost behind a return from a
- * signal. */
-static void make_again(struct user_regs_struct *registers) {
+ * signal: restart_syscall, as which a call goes on that was stopped before, would answer EINTR. */
+static void make_again(struct user_regs_struct *registers, long call) {
     enum {
         RESTART_SYS = 512,
         RESTART_NO_INTERRUPT = 513,
@@ -47,7 +62,8 @@ static void make_again(struct user_regs_struct *registers) {
     if ((long)registers->orig_rax >= 0 &&
         (result == -RESTART_SYS || result == -RESTART_NO_INTERRUPT || result == -RESTART_NO_HAND ||
          result == -RESTART_BLOCK)) {
-        registers->rax = registers->orig_rax;
+        const bool goes_on = registers->orig_rax == SYS_restart_syscall && call >= 0;
+        registers->rax = goes_on ? (unsigned long long)call : registers->orig_rax;
         registers->rip -= CALL_BYTES;
     }
 }
@@ -125,7 +141,7 @@ size_t ml_signal_frame(
     /* ptrace leaves the features that the processor saves where the frame has its own words. */
     memcpy(&features, image->state + SOFTWARE_AT, sizeof(features));
     struct user_regs_struct registers = image->registers;
-    make_again(&registers);
+    make_again(&registers, image->call);
     ucontext_t context;
     memset(&context, 0, sizeof(context));
     context.uc_flags = UC_FP_XSTATE_FLAG | UC_STACK_SEGMENT | UC_STRICT_RESTORE;

@@ -22,7 +22,12 @@ struct ml_thread_image {
     uint64_t signal_mask;
     uint8_t state[ML_FRAME_STATE_MAX_BYTES]; /* NT_X86_XSTATE */
     size_t state_bytes;
+    long call; /* that it goes on with by restart_syscall; -1: not known, or none */
 };
+
+/* The number of the call, by the code in front of its `syscall`: a load of eax with one of those
+ * that go on by restart_syscall. -1: none is there. */
+long ml_frame_restarted_call(const uint8_t *code, size_t count_bytes);
 
 /* How large its frame is: no more than the kernel's own. 0: as below. */
 size_t ml_signal_frame_bytes(const struct ml_thread_image *image);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,17 @@ static void take_image(pid_t child, struct ml_thread_image *image) {
     ck_assert_int_eq(ptrace(PTRACE_GETREGSET, child, (void *)STATE_NOTE, &state), 0);
     ck_assert_int_eq(ptrace(PTRACE_GETSIGMASK, child, (void *)MASK_BYTES, &image->signal_mask), 0);
     image->state_bytes = state.iov_len;
+    image->call = -1;
+}
+
+/* As it goes on with a call that was stopped before. */
+static void take_call(int memory, struct ml_thread_image *image) {
+    uint8_t code[32];
+    const off_t at = (off_t)(image->registers.rip - 2 - sizeof(code));
+    if (image->registers.orig_rax == SYS_restart_syscall) {
+        ck_assert_int_eq(pread(memory, code, sizeof(code), at), sizeof(code));
+        image->call = ml_frame_restarted_call(code, sizeof(code));
+    }
 }
 
 /* Nothing of the child is as it was, but for what the frame holds. */
@@ -86,15 +98,16 @@ static void send_round(pid_t child) {
     char path[64];
     stop(child);
     take_image(child, &image);
+    (void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)child);
+    const int memory = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(memory, 0);
+    take_call(memory, &image);
     const uint64_t at =
         (image.registers.rsp - RED_ZONE_BYTES - ML_SIGNAL_FRAME_MAX_BYTES) & ~UINT64_C(63);
     const size_t bytes =
         ml_signal_frame(&image, at, (uint64_t)(uintptr_t)ml_test_return_of_signal, frame);
     ck_assert_uint_gt(bytes, 1024);
     ck_assert_uint_le(bytes, sizeof(frame));
-    (void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)child);
-    const int memory = open(path, O_RDWR | O_CLOEXEC);
-    ck_assert_int_ge(memory, 0);
     ck_assert_int_eq(pwrite(memory, frame, bytes, (off_t)at), (ssize_t)bytes);
     (void)close(memory);
     spoil(child, &image, at);
@@ -239,6 +252,20 @@ static int sleep_long(volatile int *unused) {
     return now_ms() - since < SLEEP_MS ? 100 : 0;
 }
 
+/* By libc's own code. */
+static int sleep_by_libc(volatile int *unused) {
+    (void)unused;
+    const struct timespec limit = {.tv_nsec = SLEEP_MS * 1000000L};
+    tell();
+    return nanosleep(&limit, NULL) != 0 ? errno : 0;
+}
+
+static int poll_by_libc(volatile int *unused) {
+    (void)unused;
+    tell();
+    return poll(NULL, 0, SLEEP_MS) != 0 ? errno : 0;
+}
+
 static int read_byte(volatile int *unused) {
     (void)unused;
     static int fds[2];
@@ -266,6 +293,21 @@ START_TEST(a_thread_that_sleeps_makes_its_call_again) {
         const pid_t child = child_of(calls[i], NULL);
         pause_ms(100);
         send_round(child);
+        pause_ms(50);
+        send_round(child);
+        assert_ends_with(child, 0);
+    }
+}
+END_TEST
+
+/* The kernel goes on with them by restart_syscall behind the first stop. */
+START_TEST(a_thread_that_was_stopped_in_its_sleep_before_makes_its_call_again) {
+    int (*const calls[])(volatile int *) = {sleep_by_libc, poll_by_libc};
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        const pid_t child = child_of(calls[i], NULL);
+        pause_ms(50);
+        stop(child);
+        ck_assert_int_eq(ptrace(PTRACE_DETACH, child, NULL, NULL), 0);
         pause_ms(50);
         send_round(child);
         assert_ends_with(child, 0);
@@ -335,6 +377,7 @@ int main(void) {
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_thread_in_a_loop_comes_back_with_all_its_registers);
     tcase_add_test(tests, a_thread_that_sleeps_makes_its_call_again);
+    tcase_add_test(tests, a_thread_that_was_stopped_in_its_sleep_before_makes_its_call_again);
     tcase_add_test(tests, its_signal_mask_and_its_signal_stack_are_kept);
     tcase_add_test(tests, a_state_that_the_kernel_would_not_take_gives_no_frame);
     return run_suite("frame", tests);
