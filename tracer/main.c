@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tracer/attachment.h"
@@ -81,6 +82,7 @@ static bool read_arguments(int count, char **words, struct ml_attachment *out) {
 }
 
 int main(int count, char **words) {
+    enum { FIRST_OF_ALL = -20 };
     char path[PATH_MAX];
     struct ml_attachment attachment = {.on_connection = ml_host_link_connected};
     const bool is_attach = count > 1 && strcmp(words[1], "attach") == 0;
@@ -91,6 +93,8 @@ int main(int count, char **words) {
         return 2;
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    /* A process stands still while it waits for a processor; root alone may be before others. */
+    (void)setpriority(PRIO_PROCESS, 0, FIRST_OF_ALL);
     enum memlog_tracer_outcome outcome = MEMLOG_TRACER_OUTCOME_FAILED;
     if (!find_client(path) || !ml_client_image_read(path, &attachment.image, &attachment.error)) {
         ml_error_set(&attachment.error, "libmemlog-attached.so is not beside memlog-tracer");

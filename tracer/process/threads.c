@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/threads/thread_list.h"
 
@@ -17,7 +19,8 @@ enum {
     EVENT_SHIFT = 16,      /* of a wait status: the ptrace event */
     RESTART_NO_HAND = 514, /* ERESTARTNOHAND of the kernel: made again unless a handler runs */
     POLL_NS = 30000,       /* between two looks whether a thread has stopped */
-    PASSES_MAX = 1000      /* over a list of threads that grows all the time */
+    PASSES_MAX = 1000,     /* over a list of threads that grows all the time */
+    SYSCALL_BYTES = 256    /* of /proc/PID/task/ID/syscall */
 };
 
 void ml_threads_init(struct ml_threads *threads, pid_t pid) {
@@ -74,16 +77,20 @@ bool ml_threads_wait(struct ml_traced *thread, int *out_status) {
 }
 
 /* A signal that came first is kept: it is delivered when the thread goes on. */
+static bool go_on(struct ml_traced *thread, int status) {
+    const bool is_event = status >> EVENT_SHIFT != 0 || WSTOPSIG(status) == (SIGTRAP | 0x80);
+    const int signal = is_event ? 0 : WSTOPSIG(status);
+    thread->state = ML_TRACED_RUNNING;
+    return ptrace(PTRACE_CONT, thread->id, NULL, (void *)(long)signal) == 0;
+}
+
 static bool wait_for_interrupt(struct ml_traced *thread) {
     int status = 0;
     while (ml_threads_wait(thread, &status)) {
         if (status >> EVENT_SHIFT == PTRACE_EVENT_STOP) {
             return true;
         }
-        const bool is_event = status >> EVENT_SHIFT != 0 || WSTOPSIG(status) == (SIGTRAP | 0x80);
-        const int signal = is_event ? 0 : WSTOPSIG(status);
-        thread->state = ML_TRACED_RUNNING;
-        if (ptrace(PTRACE_CONT, thread->id, NULL, (void *)(long)signal) != 0) {
+        if (!go_on(thread, status)) {
             thread->state = ML_TRACED_GONE;
             return false;
         }
@@ -134,6 +141,25 @@ static bool is_told_of_stops(long number) {
     default:
         return false;
     }
+}
+
+/* Whether it sleeps in such a call now. */
+static bool is_in_told_call(pid_t pid, pid_t id) {
+    char path[64];
+    char text[SYSCALL_BYTES];
+    char *end = NULL;
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)id);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t count = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (count <= 0) {
+        return false;
+    }
+    text[count] = '\0';
+    const long number = strtol(text, &end, 10);
+    return end != text && number >= 0 && is_told_of_stops(number); /* else "running" */
 }
 
 void ml_threads_mend_call(struct user_regs_struct *registers) {
@@ -211,18 +237,67 @@ bool ml_threads_stop_one(struct ml_threads *threads, pid_t id, struct ml_error_m
     return true;
 }
 
+/* What one of them has told. False: it has not come to its stop yet. */
+static bool take_status(struct ml_traced *thread, int status) {
+    if (!WIFSTOPPED(status)) {
+        thread->state = ML_TRACED_GONE;
+    } else if (status >> EVENT_SHIFT == PTRACE_EVENT_STOP) {
+        thread->state = ML_TRACED_STOPPED;
+        mend_call_of(thread);
+    } else if (!go_on(thread, status)) {
+        thread->state = ML_TRACED_GONE;
+    }
+    return thread->state != ML_TRACED_RUNNING;
+}
+
+/* In the order in which they stop. */
+static void wait_for_all(struct ml_threads *threads, size_t running) {
+    const uint64_t wait_ns = (uint64_t)ML_THREADS_WAIT_MS * 1000000u;
+    const struct timespec pause = {.tv_nsec = POLL_NS};
+    uint64_t deadline_ns = now_ns() + wait_ns;
+    while (running > 0 && now_ns() < deadline_ns) {
+        int status = 0;
+        const pid_t got = waitpid(-1, &status, __WALL | WNOHANG);
+        struct ml_traced *thread = got > 0 ? find(threads, got) : NULL;
+        if (thread != NULL && thread->state == ML_TRACED_RUNNING) {
+            running -= take_status(thread, status) ? 1 : 0;
+            deadline_ns = now_ns() + wait_ns;
+        } else if (got < 0 && errno != EINTR) {
+            return;
+        } else if (got == 0) {
+            (void)nanosleep(&pause, NULL);
+        }
+    }
+}
+
+/* A tracer that is killed lets go of its threads, and whose call has answered EINTR by then keeps
+ * that. So those that sleep in a call that does are stopped first, one after the other, each mended
+ * before the next; all others at once. */
 static void interrupt_all(struct ml_threads *threads) {
+    size_t running = 0;
+    for (size_t i = 0; i < threads->count; i++) {
+        struct ml_traced *thread = &threads->list[i];
+        if (thread->state == ML_TRACED_RUNNING && is_in_told_call(threads->pid, thread->id) &&
+            ml_threads_interrupt(thread)) {
+            mend_call_of(thread);
+        }
+    }
     for (size_t i = 0; i < threads->count; i++) {
         struct ml_traced *thread = &threads->list[i];
         if (thread->state == ML_TRACED_RUNNING &&
             ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL) != 0) {
             thread->state = ML_TRACED_GONE;
         }
+        running += thread->state == ML_TRACED_RUNNING;
     }
+    wait_for_all(threads, running);
+    /* Who could not be waited for, as the leader that has ended before others, is asked once. */
     for (size_t i = 0; i < threads->count; i++) {
         struct ml_traced *thread = &threads->list[i];
-        if (thread->state == ML_TRACED_RUNNING && wait_for_interrupt(thread)) {
-            mend_call_of(thread);
+        int status = 0;
+        if (thread->state == ML_TRACED_RUNNING &&
+            waitpid(thread->id, &status, __WALL | WNOHANG) < 0) {
+            thread->state = ML_TRACED_GONE;
         }
     }
 }
@@ -260,8 +335,9 @@ bool ml_threads_stop_all(struct ml_threads *threads, struct ml_error_message *er
 void ml_threads_let_go(struct ml_threads *threads) {
     for (size_t i = 0; i < threads->count; i++) {
         struct ml_traced *thread = &threads->list[i];
-        if (thread->state == ML_TRACED_RUNNING) {
-            (void)ml_threads_interrupt(thread); /* only a stopped one can be left */
+        /* Only a stopped one can be left. */
+        if (thread->state == ML_TRACED_RUNNING && ml_threads_interrupt(thread)) {
+            mend_call_of(thread);
         }
         if (thread->state == ML_TRACED_STOPPED) {
             (void)ptrace(PTRACE_DETACH, thread->id, NULL, (void *)(long)thread->signal);
