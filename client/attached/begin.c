@@ -255,8 +255,8 @@ static bool wait_for_unloads(void) {
     return ml_unwind_unloads_rest(atomic_load(&ml_process.unwind->unloads));
 }
 
-/* The tracer has seen that no thread is inside an allocator's hook of that run. False: one is inside
- * dlclose, and will read the memory of that run. */
+/* The tracer has seen that no thread is inside an allocator's hook of that run. False: one is
+ * inside dlclose, and will read the memory of that run. */
 static bool forget_earlier_run(void) {
     if (ml_process.connected) {
         if (!wait_for_unloads()) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "base/upload_size.h"
+#include "base/upload.h"
 #include "ipc/wire/staging.h"
 
 enum {

@@ -12,8 +12,7 @@
 #include "base/entry/allocator_family.h"
 #include "base/input_file.h"
 #include "base/size.h"
-#include "base/upload_size.h"
-#include "base/upload_word.h"
+#include "base/upload.h"
 #include "host/policy/options.h"
 #include "ipc/wire/staging.h"
 

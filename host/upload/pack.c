@@ -11,8 +11,7 @@
 
 #include "host/process/loop.h"
 #include "host/process/orphan.h"
-#include "base/upload_size.h"
-#include "base/upload_word.h"
+#include "base/upload.h"
 #include "host/upload/internal.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <zlib.h>
 
-#include "base/upload_size.h"
+#include "base/upload.h"
 #include "ipc/wire/event.h"
 #include "tests/dump/formats_fixture.h"
 #include "tools/analyzer/formats/chrome_trace.h"

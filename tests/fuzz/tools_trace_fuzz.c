@@ -6,7 +6,7 @@
 
 #include <pb_encode.h>
 
-#include "base/upload_size.h"
+#include "base/upload.h"
 #include "ipc/trace/crc32.h"
 #include "ipc/trace/trace.pb.h"
 #include "ipc/wire/event.h"

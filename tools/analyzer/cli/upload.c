@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
-#include "base/upload_size.h"
-#include "base/upload_word.h"
+#include "base/upload.h"
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/upload/body.h"
 #include "tools/analyzer/upload/redact.h"

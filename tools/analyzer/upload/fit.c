@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/upload_size.h"
+#include "base/upload.h"
 #include "tools/analyzer/formats/chrome_trace.h"
 #include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/prune.h"
