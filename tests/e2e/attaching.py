@@ -119,6 +119,7 @@ while True:
         os.execv("/bin/sleep", ["sleep", "1000"])
     elif word == b"child":
         if os.fork() == 0:
+            signal.alarm(60)  # it has none of its parent's
             time.sleep(1000)
     asker.close()
 """
