@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ipc/trace/heap_name.h"
 #include "ipc/trace/mapping.h"
 #include "ipc/wire/event.h"
 #include "ipc/wire/writer.h"
@@ -252,9 +253,6 @@ static bool encode_profile(pb_ostream_t *stream, const pb_field_t *field, void *
            pb_encode_submessage(stream, ml_trace_ProfilePacket_fields, &message);
 }
 
-static const struct ml_string libc_heap = {
-    .data = "libc.malloc", .count_bytes = sizeof "libc.malloc" - 1};
-
 /* Whether some of its events are missing: lost, or of a time of which nothing is known. */
 static bool lacks_events(const struct profile *profile) {
     const struct memlog_service_dump_order *order = &profile->snapshot->order;
@@ -269,14 +267,25 @@ static bool lacks_events(const struct profile *profile) {
     return profile->process->lost_events > 0;
 }
 
+static void name_heap(const struct profile *profile, struct ml_trace_heap_name *out_name) {
+    const struct ml_snapshot_process *process = profile->process;
+    struct ml_string name = {.data = ""};
+
+    for (uint32_t i = 0; i < process->heaps_count; i++) {
+        if (process->heaps[i].id == profile->heap && process->heaps[i].string != 0) {
+            name = process->strings[process->heaps[i].string];
+        }
+    }
+    ml_trace_heap_name(profile->heap, name.data, name.count_bytes, out_name);
+}
+
 /* The fields beside the samples, which each ProfilePacket has; but what trace_processor adds up has
  * the last one alone. */
 static void put_dump_head(struct profile *profile, bool is_last) {
     const struct ml_snapshot_process *process = profile->process;
     const struct memlog_service_moment *now = &profile->snapshot->order.now;
     bool ended = process->end.monotonic_ns != 0 && process->end.monotonic_ns < now->monotonic_ns;
-    char heap_name[sizeof "heap 65535"] = "";
-    struct ml_string name = libc_heap;
+    struct ml_trace_heap_name name;
     ml_trace_ProfilePacket_ProcessHeapSamples message = {
         .pid = profile->trace_pid,
         .from_startup = process->from_startup,
@@ -299,16 +308,9 @@ static void put_dump_head(struct profile *profile, bool is_last) {
           .heap_samples = process->events,
           .client_spinlock_blocked_us = process->accounting.waited_ns / NS_PER_US};
     }
-    if (profile->heap != 0) {
-        int count = snprintf(heap_name, sizeof heap_name, "heap %u", (unsigned)profile->heap);
-        name = (struct ml_string){.data = heap_name, .count_bytes = (uint32_t)count};
-        for (uint32_t i = 0; i < process->heaps_count; i++) {
-            if (process->heaps[i].id == profile->heap && process->heaps[i].string != 0) {
-                name = process->strings[process->heaps[i].string];
-            }
-        }
-    }
-    message.heap_name = ml_dump_text(&name);
+    name_heap(profile, &name);
+    const struct ml_string shown = {.data = name.bytes, .count_bytes = (uint32_t)name.count_bytes};
+    message.heap_name = ml_dump_text(&shown);
     ml_dump_packet_append(
         profile->packet, ml_trace_ProfilePacket_ProcessHeapSamples_fields, &message
     );
@@ -452,13 +454,14 @@ void ml_dump_profile_rejected(
     uint32_t pid,
     uint32_t sequence
 ) {
+    const struct ml_string malloc_heap = ml_string_of(ML_TRACE_MALLOC_HEAP);
     struct profile profile = {.packet = packet, .snapshot = snapshot, .sequence = sequence};
     ml_trace_TracePacket head = sequence_head(&profile);
     const ml_trace_ProfilePacket_ProcessHeapSamples message = {
         .pid = pid,
         .rejected_concurrent = true,
         .timestamp = snapshot->order.now.monotonic_ns,
-        .heap_name = ml_dump_text(&libc_heap),
+        .heap_name = ml_dump_text(&malloc_heap),
     };
 
     head.profile_packet.funcs.encode = encode_profile;

@@ -8,6 +8,7 @@ import subprocess
 import unittest
 
 import harness
+import imported
 import pages
 from estimates import MOST_DEVIATIONS, deviations
 
@@ -50,6 +51,29 @@ int main(void) {
     return 0;
 }
 """
+
+# A heap for each word; each block of it is larger by one than that of the word before. One of two is freed, in each of two halves.
+ALIKE = r"""
+#define MEMLOG_WEAK
+#include <memlog.h>
+#include <stdio.h>
+int main(int count, char **words) {
+    for (int half = 0; half < 2; half++) {
+        for (int i = 1; i < count; i++) {
+            const unsigned heap = memlog_heap(words[i], 1);
+            memlog_alloc(heap, 2 * half + 1, 100 + i);
+            memlog_alloc(heap, 2 * half + 2, 100 + i);
+            memlog_free(heap, 2 * half + 1);
+        }
+        printf("ready\n");
+        fflush(stdout);
+        getchar();
+    }
+    return 0;
+}
+"""
+NAMES = ("malloc", "libc.malloc", "com.android.art", "", "pool")
+OTHER_NAMES = ("[malloc, as reported]", "[libc.malloc, as reported]", "[com.android.art, as reported]", "heap 4", "pool")
 
 
 class Books:
@@ -203,6 +227,42 @@ class Heaps(harness.Case):
         self.assertEqual([heap["name"] for heap in process["heaps"]], ["malloc", "[malloc, as reported]"])
         self.assertEqual(heap_of(process, "[malloc, as reported]")["live_bytes"], 77)
         self.assertEqual(heap_of(process, "malloc")["live_bytes"], process["live_bytes"])
+
+    def test_heaps_of_any_name_are_apart_among_perfettos(self):
+        """Where one of a name is malloc's, where frees of one are left out, and where it is added up by name."""
+        source, program = self.folder / "alike.c", self.folder / "alike"
+        source.write_text(ALIKE)
+        subprocess.run(["gcc", "-I", str(harness.ROOT / "client"), "-o", program, source], check=True)
+        process = self.memlog_ready(program, *NAMES)
+        self.told_words("dump")
+        self.go(process)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.go(process)
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)
+        dumps = sorted(process.memlog_folder.glob("*.pftrace"))
+        self.assertEqual(len(dumps), 2)
+        self.told_words("convert", "--to=perfetto", "-o", "many.pftrace", *dumps)
+        self.told_words("convert", "--to=sqlite", "-o", "many.db", *dumps)
+        base = sqlite3.connect(self.folder / "many.db")
+        trace = imported.Imported((self.folder / "many.pftrace").read_bytes())
+        for number, dump in enumerate(dumps, 1):
+            (entry,) = self.report(dump)["processes"]
+            alone = imported.Imported(dump.read_bytes())
+            self.assertEqual({row.heap for row in alone.rows}, {"libc.malloc", *OTHER_NAMES})
+            for place, name in enumerate(OTHER_NAMES, 1):
+                wanted = (number * (100 + place), number * 2 * (100 + place))
+                self.assertEqual((alone.live(entry["pid"], alone.clocks[0] + place, name), alone.total(entry["pid"], alone.clocks[0] + place, name)), wanted)
+                until = trace.clocks[number - 1] + place
+                self.assertEqual((trace.live(entry["pid"], until, name), trace.total(entry["pid"], until, name)), wanted)
+                sums = "sum(size), sum(size * not is_free)"
+                self.assertEqual(
+                    base.execute(f"select {sums} from heap_profile_allocation where heap_name = ? and dump <= ?", (name, number)).fetchone(), wanted)
+            self.assertEqual(trace.live(entry["pid"], trace.clocks[number - 1]), entry["live_bytes"])
+            self.assertEqual(alone.live(entry["pid"], alone.clocks[0]), entry["live_bytes"])
+
+    def told_words(self, *words):
+        answer = harness.run_words([str(harness.MEMLOG), *map(str, words)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
 
     def test_one_heap_as_if_it_were_the_only_one(self):
         run, report, books = self.run_it(2000, 6)

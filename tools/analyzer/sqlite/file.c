@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ipc/trace/heap_name.h"
 #include "ipc/trace/mapping.h"
 #include "ipc/wire/event.h"
 #include "tools/analyzer/progress/progress.h"
@@ -302,7 +303,7 @@ static uint64_t callsite_of(const struct writer *writer, const struct ml_stack *
                                          : (uint64_t)stack->node + 1;
 }
 
-/* Of all heaps, by their names. malloc's has Perfetto's. */
+/* Of all heaps, by the names that they have among Perfetto's. */
 static void put_allocations(
     struct writer *writer,
     const struct ml_profile_process *process,
@@ -319,10 +320,11 @@ static void put_allocations(
             bind_text(
                 writer, into, 6, writer->profile->heap.bytes, writer->profile->heap.count_bytes
             );
-        } else if (stack->heap == 0) {
-            bind_string(writer, into, 6, "libc.malloc");
         } else {
-            bind_string(writer, into, 6, ml_profile_heap_name(process, stack->heap).bytes);
+            const struct ml_profile_text own = ml_profile_heap_name(process, stack->heap);
+            struct ml_trace_heap_name name;
+            ml_trace_heap_name(stack->heap, own.bytes, own.count_bytes, &name);
+            bind_text(writer, into, 6, name.bytes, name.count_bytes);
         }
         put_allocation(writer, into, callsite, stack->own.total_blocks, stack->own.total_bytes);
         if (freed_blocks > 0 || freed_bytes > 0) {
