@@ -27,6 +27,7 @@ struct profile {
     const struct ml_dump_frames *frames;
     uint32_t trace_pid;
     uint16_t heap;
+    bool is_first; /* of the process's heaps */
     uint32_t sequence;
     bool cleared;
     uint64_t index;          /* of the next ProfilePacket */
@@ -279,12 +280,13 @@ static void name_heap(const struct profile *profile, struct ml_trace_heap_name *
     ml_trace_heap_name(profile->heap, name.data, name.count_bytes, out_name);
 }
 
-/* The fields beside the samples, which each ProfilePacket has; but what trace_processor adds up has
- * the last one alone. */
-static void put_dump_head(struct profile *profile, bool is_last) {
+/* The fields beside the samples, which each ProfilePacket has; but what trace_processor adds up by
+ * process has the last one of the first heap alone. */
+static void put_dump_head(struct profile *profile, bool is_last_packet) {
     const struct ml_snapshot_process *process = profile->process;
     const struct memlog_service_moment *now = &profile->snapshot->order.now;
     bool ended = process->end.monotonic_ns != 0 && process->end.monotonic_ns < now->monotonic_ns;
+    const bool is_last = is_last_packet && profile->is_first;
     struct ml_trace_heap_name name;
     ml_trace_ProfilePacket_ProcessHeapSamples message = {
         .pid = profile->trace_pid,
@@ -316,12 +318,12 @@ static void put_dump_head(struct profile *profile, bool is_last) {
     );
 }
 
-static void send_samples(struct profile *profile, bool is_last) {
+static void send_samples(struct profile *profile, bool is_last_packet) {
     ml_trace_TracePacket head = sequence_head(profile);
 
     head.profile_packet.funcs.encode = encode_profile;
     head.profile_packet.arg = profile;
-    put_dump_head(profile, is_last);
+    put_dump_head(profile, is_last_packet);
     ml_dump_packet_send(profile->packet, &head, &head.profile_packet);
     profile->index++;
 }
@@ -434,6 +436,7 @@ void ml_dump_profile(
             .frames = &frames,
             .trace_pid = trace_pid,
             .heap = heap,
+            .is_first = from == 0,
             .sequence = (*sequence)++,
         };
 

@@ -249,6 +249,9 @@ class Heaps(harness.Case):
             (entry,) = self.report(dump)["processes"]
             alone = imported.Imported(dump.read_bytes())
             self.assertEqual({row.heap for row in alone.rows}, {"libc.malloc", *OTHER_NAMES})
+            # What is counted by process is counted once, however many heaps it has.
+            self.assertEqual(alone.stats["heapprofd_unwind_samples", entry["pid"]], entry["events"])
+            self.assertEqual(alone.stats["heapprofd_client_disconnected", entry["pid"]], int(entry["state"] != "running"))
             for place, name in enumerate(OTHER_NAMES, 1):
                 wanted = (number * (100 + place), number * 2 * (100 + place))
                 self.assertEqual((alone.live(entry["pid"], alone.clocks[0] + place, name), alone.total(entry["pid"], alone.clocks[0] + place, name)), wanted)
