@@ -41,6 +41,25 @@ int main(int count, char **words) {
 }
 """
 
+# Memory of a mapping, a block, and one of no bytes.
+MAPS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+__attribute__((noinline)) char *map_some(void) { return mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+__attribute__((noinline)) void *take_none(void) { return malloc(0); }
+__attribute__((noinline)) void *take(void) { return malloc(1000); }
+int main(void) {
+    memset(map_some(), 1, 1 << 20);
+    void *volatile none = take_none(), *volatile some = take();
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    return none == some;
+}
+"""
+
 # TrackEvent.type
 SLICE_BEGIN, SLICE_END = 1, 2
 
@@ -207,6 +226,57 @@ class Perfetto(harness.Case):
             self.assertGreater(seen[-1], share / 20 - 0.25, seen)
         self.assertGreater(seen[-1], 0.9, seen)
         self.assertEqual(whole.stats["heapprofd_client_disconnected", pid], 1)
+
+    def stacks_of(self, trace):
+        """Of each callstack that a sample has: its frames, as (path, address) or name, outermost first."""
+        tables, found = collections.defaultdict(dict), []
+        for packet in trace.all("packet"):
+            for kind in ("function_names", "mapping_paths", "mappings", "frames", "callstacks"):
+                for entry in packet.all("interned_data", kind):
+                    tables[kind, *packet.all("trusted_packet_sequence_id")][entry.one("iid")] = entry
+
+        def frame_of(number, sequence):
+            frame = tables["frames", sequence][number]
+            if not frame.all("mapping_id"):
+                return tables["function_names", sequence][frame.one("function_name_id")].one("str")
+            mapping = tables["mappings", sequence][frame.one("mapping_id")]
+            return tables["mapping_paths", sequence][mapping.one("path_string_ids")].one("str"), frame.one("rel_pc")
+
+        for packet in trace.all("packet"):
+            for number in packet.all("profile_packet", "process_dumps", "samples", "callstack_id"):
+                sequence = packet.one("trusted_packet_sequence_id")
+                found.append([frame_of(one, sequence) for one in tables["callstacks", sequence][number].all("frame_ids")])
+        return found
+
+    def test_names_for_perfetto_are_of_frames_that_it_has(self):
+        """trace_processor counts others as errors. Stacks that mapped memory, or took blocks of no bytes, are in no heap of its; the report
+        has their names all the same."""
+        (self.folder / "maps.c").write_text(MAPS)
+        program = self.folder / "maps"
+        subprocess.run(["gcc", "-g", "-o", program, self.folder / "maps.c"], check=True)
+        process = self.memlog_ready(program)
+        self.command("dump")
+        self.go(process)
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)
+        first, last = sorted(process.memlog_folder.glob("*.pftrace"))
+        for name, dumps in (("one", [first]), ("many", [first, last])):
+            with self.subTest(name):
+                target = self.folder / f"{name}.pftrace"
+                self.command("convert", "--to=perfetto", "-o", target, *dumps)
+                trace = self.decode_whole(target.read_bytes())
+                frames = {frame for stack in self.stacks_of(trace) for frame in stack}
+                named = {}
+                for module in trace.all("packet", "module_symbols"):
+                    for address in module.all("address_symbols"):
+                        named[module.one("path"), address.one("address")] = address.all("lines", "function_name")
+                self.assertEqual(set(named) - frames, set())
+                self.assertIn(["take"], named.values())
+                self.assertNotIn(["take_none"], named.values())
+                self.assertNotIn(["map_some"], named.values())
+        program.rename(self.folder / "away")
+        answer = harness.run_words(
+            [str(harness.MEMLOG), "list", "--csv", str(self.folder / "one.pftrace")], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertIn("map_some", answer.stdout.decode())
 
     def test_dumps_and_symbols_are_put_behind_one_another(self):
         (first,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()

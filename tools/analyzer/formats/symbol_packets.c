@@ -16,6 +16,7 @@ struct writing {
     const struct ml_stacks *stacks;
     const uint32_t *places;
     size_t count;
+    bool is_profiled;             /* Perfetto has a stack with them */
     const struct ml_place *place; /* the one at hand */
 };
 
@@ -94,11 +95,15 @@ static bool write_module(pb_ostream_t *stream, const pb_field_t *field, void *co
 }
 
 static void write_packet(struct writing *writing, FILE *out) {
+    const pb_callback_t symbols = {.funcs.encode = write_module, .arg = writing};
     pb_ostream_t stream = ml_pb_stream_into(out);
-    const ml_trace_TracePacket packet = {
-        .trusted_packet_sequence_id = 1,
-        .module_symbols = {.funcs.encode = write_module, .arg = writing},
-    };
+    ml_trace_TracePacket packet = {.trusted_packet_sequence_id = 1};
+
+    if (writing->is_profiled) {
+        packet.module_symbols = symbols;
+    } else {
+        packet.memlog_symbols = symbols;
+    }
 
     /* A write error is reported when the file is closed. */
     (void
@@ -106,9 +111,18 @@ static void write_packet(struct writing *writing, FILE *out) {
       pb_encode_submessage(&stream, ml_trace_TracePacket_fields, &packet));
 }
 
+/* Which places the packets have, and what they have of them. */
+struct choice {
+    const struct ml_stacks *stacks;
+    const bool *are_profiled;     /* by number of the place */
+    bool is_profiled;             /* those that are, or the others */
+    struct ml_string_table *told; /* NULL: all that the dump does not have */
+};
+
 /* Whether it was not told before; false without memory, too. */
-static bool
-is_new(const struct ml_stacks *stacks, const struct ml_place *place, struct ml_string_table *told) {
+static bool is_new(const struct choice *choice, const struct ml_place *place) {
+    const struct ml_stacks *stacks = choice->stacks;
+    struct ml_string_table *told = choice->told;
     const struct ml_code_file *file = &stacks->files[place->file];
     const size_t known = told->count;
     char *key = NULL;
@@ -117,6 +131,7 @@ is_new(const struct ml_stacks *stacks, const struct ml_place *place, struct ml_s
     bool is_added = false;
 
     if (text) {
+        fwrite(&choice->is_profiled, sizeof choice->is_profiled, 1, text);
         fwrite(&place->offset, sizeof place->offset, 1, text);
         fwrite(&file->build_id.count_bytes, sizeof file->build_id.count_bytes, 1, text);
         fwrite(file->build_id.bytes, 1, file->build_id.count_bytes, text);
@@ -128,31 +143,27 @@ is_new(const struct ml_stacks *stacks, const struct ml_place *place, struct ml_s
 }
 
 /* Whether its names are written; with `told`, those that the dump has, too. */
-static bool is_written(
-    const struct ml_stacks *stacks, const struct ml_place *place, struct ml_string_table *told
-) {
+static bool is_written(const struct choice *choice, uint32_t number) {
+    const struct ml_place *place = &choice->stacks->places[number];
+
     return place->kind == ML_FRAME_ADDRESS && place->file != ML_STACKS_NONE &&
-           place->symbols_count > 0 && (told ? is_new(stacks, place, told) : !place->is_brought);
+           place->symbols_count > 0 && choice->are_profiled[number] == choice->is_profiled &&
+           (choice->told ? is_new(choice, place) : !place->is_brought);
 }
 
-static enum ml_status write_all(
-    const struct ml_stacks *stacks, struct ml_string_table *told, FILE *out, size_t *out_places
-) {
-    uint32_t *places = calloc(stacks->places_count + 1, sizeof *places);
+static size_t write_chosen(const struct choice *choice, uint32_t *places, FILE *out) {
+    const struct ml_stacks *stacks = choice->stacks;
     size_t count = 0;
 
-    *out_places = 0;
-    if (!places) {
-        return ML_ENV_MEMORY;
-    }
     for (uint32_t i = 0; i < stacks->places_count; i++) {
-        if (is_written(stacks, &stacks->places[i], told)) {
+        if (is_written(choice, i)) {
             places[count++] = i;
         }
     }
     ml_stacks_sort_places(stacks, places, count);
     for (size_t i = 0; i < count;) {
-        struct writing writing = {.stacks = stacks, .places = &places[i]};
+        struct writing writing = {
+            .stacks = stacks, .places = &places[i], .is_profiled = choice->is_profiled};
         uint32_t file = stacks->places[places[i]].file;
 
         while (i < count && writing.count < PLACES_PER_PACKET &&
@@ -162,9 +173,60 @@ static enum ml_status write_all(
         }
         write_packet(&writing, out);
     }
-    *out_places = count;
+    return count;
+}
+
+/* What has a stack that allocated a byte: service/dump/profile.c writes no others. */
+struct profiled {
+    bool *nodes, *places; /* by number */
+};
+
+static void mark_list(
+    const struct ml_stacks *stacks, const struct ml_stack_list *list, struct profiled *profiled
+) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct ml_stack *stack = &list->stacks[i];
+        uint32_t node = stack->own.total_bytes > 0 ? stack->node : ML_STACKS_NONE;
+
+        while (node != ML_STACKS_NONE && !profiled->nodes[node]) {
+            profiled->nodes[node] = true;
+            profiled->places[stacks->nodes[node].place] = true;
+            node = stacks->nodes[node].parent;
+        }
+    }
+}
+
+static void mark_profiled(const struct ml_stacks *stacks, struct profiled *profiled) {
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        mark_list(stacks, &stacks->processes[i], profiled);
+        if (stacks->details) {
+            mark_list(stacks, &stacks->details[i], profiled);
+        }
+    }
+}
+
+static enum ml_status write_all(
+    const struct ml_stacks *stacks, struct ml_string_table *told, FILE *out, size_t *out_places
+) {
+    uint32_t *places = calloc(stacks->places_count + 1, sizeof *places);
+    struct profiled profiled = {
+        .nodes = calloc(stacks->nodes_count + 1, sizeof *profiled.nodes),
+        .places = calloc(stacks->places_count + 1, sizeof *profiled.places),
+    };
+    const bool done = places && profiled.nodes && profiled.places;
+    struct choice choice = {.stacks = stacks, .are_profiled = profiled.places, .told = told};
+
+    *out_places = 0;
+    if (done) {
+        mark_profiled(stacks, &profiled);
+        *out_places = write_chosen(&choice, places, out);
+        choice.is_profiled = true;
+        *out_places += write_chosen(&choice, places, out);
+    }
     free(places);
-    return ML_OK;
+    free(profiled.nodes);
+    free(profiled.places);
+    return done ? ML_OK : ML_ENV_MEMORY;
 }
 
 enum ml_status

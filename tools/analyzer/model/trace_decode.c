@@ -424,6 +424,7 @@ ml_trace_decode_packet(struct ml_trace_decoder *decoder, const uint8_t *bytes, s
     ml_trace_TracePacket packet = {
         .memlog = {.funcs.decode = decode_memlog, .arg = &sealed},
         .module_symbols = {.funcs.decode = decode_symbols, .arg = &names},
+        .memlog_symbols = {.funcs.decode = decode_symbols, .arg = &names},
         .deobfuscation_mapping = {.funcs.decode = decode_deobfuscation, .arg = &names},
     };
     uint8_t kind_byte = 0;

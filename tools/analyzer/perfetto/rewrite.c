@@ -301,6 +301,7 @@ static bool put_payload(
     case ml_trace_TracePacket_track_event_tag:
         return put_event(rewriting, payload->inside, out);
     case ml_trace_TracePacket_module_symbols_tag:
+    case ml_trace_TracePacket_memlog_symbols_tag:
         return false; /* all names are written behind all frames */
     default:
         ml_pb_put_fields(out, payload->inside);
