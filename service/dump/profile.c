@@ -19,6 +19,9 @@ enum { BATCH_BYTES = 8 * 1024 };
 
 enum { FRAME_NAME_BYTES = 1100, NS_PER_US = 1000 };
 
+/* Frames that no node has. Their numbers are behind those of the others. */
+enum made { MADE_NO_STACK, MADE_ALLOCATOR, MADE_COUNT };
+
 /* The profile of one heap while it is written. */
 struct profile {
     struct ml_dump_packet *packet;
@@ -32,7 +35,8 @@ struct profile {
     bool cleared;
     uint64_t index;          /* of the next ProfilePacket */
     uint32_t *frame_modules; /* [number of the frame - 1]: index; ML_DUMP_NO_INDEX: none */
-    bool *frames_interned;   /* [number of the frame]; 0: that of no stack */
+    bool *frames_interned;   /* [number of the frame] */
+    bool made_interned[MADE_COUNT];
     bool *modules_interned;
 };
 
@@ -174,22 +178,21 @@ static void intern_frame(struct profile *profile, uint32_t frame) {
     intern(profile, ml_trace_InternedData_frames_tag, ml_trace_Frame_fields, &message);
 }
 
-/* What stands for no stack; it has the number behind those of frames. */
-static uint32_t intern_no_stack(struct profile *profile) {
-    const uint32_t number = profile->frames->frames_count + 1;
-    const struct ml_string text = ml_string_of("[no stack]");
+static uint32_t intern_made(struct profile *profile, enum made made, const char *name) {
+    const uint32_t number = profile->frames->frames_count + 1 + made;
+    const struct ml_string text = ml_string_of(name);
     const ml_trace_Frame message = {.iid = number, .function_name_id = number};
 
-    if (!profile->frames_interned[0]) {
-        profile->frames_interned[0] = true;
+    if (!profile->made_interned[made]) {
+        profile->made_interned[made] = true;
         intern_text(profile, ml_trace_InternedData_function_names_tag, number, &text);
         intern(profile, ml_trace_InternedData_frames_tag, ml_trace_Frame_fields, &message);
     }
     return number;
 }
 
-/* With the frames of the thread and of the cut. */
-enum { CALLSTACK_MAX = ML_STACK_DEPTH_MAX + 2 };
+/* With the frames of the thread, of the cut and of the allocator. */
+enum { CALLSTACK_MAX = ML_STACK_DEPTH_MAX + 3 };
 
 /* A stack's frame numbers as the field's bytes. Through nanopb's stream, a number at a time, they
  * would take half the time of a dump. */
@@ -218,7 +221,9 @@ static bool encode_callstack(pb_ostream_t *stream, const pb_field_t *field, void
     return pb_write(stream, stack->fields, stack->fields_bytes);
 }
 
-/* A callstack has the number of its stack, from 1. */
+/* A callstack has the number of its stack, from 1. The innermost frame is the allocator's function,
+ * as in heapprofd's: Perfetto counts what a stack holds once for each function that is inlined into
+ * its innermost frame. */
 static void intern_callstack(struct profile *profile, uint32_t number) {
     const struct ml_dump_frames *frames = profile->frames;
     uint32_t at = frames->stacks[number - 1].node_index;
@@ -228,9 +233,11 @@ static void intern_callstack(struct profile *profile, uint32_t number) {
         .frame_ids = {.funcs.encode = encode_callstack, .arg = &stack},
     };
 
-    stack.depth = 0;
+    stack.path[0] =
+        intern_made(profile, MADE_ALLOCATOR, profile->heap == 0 ? "malloc" : "memlog_alloc");
+    stack.depth = 1;
     if (at == ML_DUMP_NO_INDEX) {
-        stack.path[stack.depth++] = intern_no_stack(profile);
+        stack.path[stack.depth++] = intern_made(profile, MADE_NO_STACK, "[no stack]");
     }
     while (at != ML_DUMP_NO_INDEX && stack.depth < sizeof stack.path / sizeof stack.path[0]) {
         intern_frame(profile, frames->frame[at]);

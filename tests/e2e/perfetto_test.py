@@ -278,6 +278,15 @@ class Perfetto(harness.Case):
             [str(harness.MEMLOG), "list", "--csv", str(self.folder / "one.pftrace")], self.folder, self.environment(), b"", harness.TIMEOUT)
         self.assertIn("map_some", answer.stdout.decode())
 
+    def test_the_innermost_frame_is_the_allocators(self):
+        """Perfetto's flame graph and summary tree count a stack once for each function that is inlined into its innermost frame. Nothing is
+        inlined into this one."""
+        (dump,) = self.memlog(harness.PROGRAMS / "oracle" / "heaps", "50", "1", "1").dumps()
+        trace = self.decode_whole(dump.read_bytes())
+        self.assertEqual({stack[-1] for stack in self.stacks_of(trace)}, {"malloc", "memlog_alloc"})
+        self.assertEqual({frame for stack in self.stacks_of(trace) for frame in stack[:-1]} & {"malloc", "memlog_alloc"}, set())
+        self.assertGreater(min(map(len, self.stacks_of(trace))), 1)
+
     def test_dumps_and_symbols_are_put_behind_one_another(self):
         (first,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()
         (second,) = self.memlog(harness.PROGRAMS / "oracle" / "fork", "fork").dumps()
