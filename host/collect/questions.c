@@ -369,7 +369,7 @@ enum ml_status ml_questions_ask(
         return ML_ENV_MISSING;
     }
     ml_json_open(&answering.json, '{');
-    ml_json_number_member(&answering.json, "version", 1);
+    ml_json_number_member(&answering.json, "memlog", 1);
     /* Shards that did not answer; the embedded store is whole. */
     ml_json_open_member(&answering.json, "missing_shards", '[');
     ml_json_close(&answering.json, ']');

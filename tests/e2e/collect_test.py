@@ -4,9 +4,11 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import threading
 import time
@@ -14,6 +16,7 @@ import unittest
 
 import collecting
 import harness
+import schemas_test
 from collecting import packed, trace
 
 MIB = 1 << 20
@@ -74,6 +77,22 @@ class Answers(Case):
                          {name: (len(values), max(values)) for name, values in by_host.items()})
         (program,) = collector.ask("programs")["programs"]
         self.assertEqual((program["dumps"], program["hosts"], program["control_dumps"]), (60, 7, 30))
+
+    @unittest.skipUnless(schemas_test.jsonschema, "needs python3-jsonschema")
+    def test_answers_are_as_their_schema_says(self):
+        collector = self.collector()
+        for build in ("a", "b"):
+            for number in range(25):
+                collector.send(trace([(LEAK, MIB + number, MIB, MIB), (("[no name]",), 5, 5, 5)], build=build, control=True), guid=f"{build}{number}")
+        collector.send(trace([(LEAK, MIB, 0, 0)], build="c"))
+        collector.settle()
+        asked = {"programs": {}, "builds": {"program": "prog"}, "top": {}, "flame": {}, "diff": {"program": "prog", "build": "a", "other": "b"},
+                 "hosts": {"program": "prog"}, "reports": {}, "report": {"guid": "a1"}}
+        for question, words in asked.items():
+            told = collector.ask(question, **words)
+            self.assertTrue(next(value for value in reversed(told.values()) if isinstance(value, list)), question)
+            validator = schemas_test.validator("fleet", "one" if question == "report" else question)
+            self.assertEqual([error.message[:200] for error in validator.iter_errors(told)], [], question)
 
     def test_a_run_reports_to_it(self):
         """Two commands: the collector, and a run that uploads to it."""
@@ -344,6 +363,57 @@ class Enemies(Case):
         self.assertEqual(collector.ask("top")["dumps"], figures["stored"])
         self.assertEqual(collector.send(trace([(LEAK, 1000, 0, 0)], host="after"), guid="after"), 200)
         self.assertEqual(collector.settle()["stored"], figures["stored"] + 1)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl")
+class Secret(Case):
+    """By TLS, with machines that show certificates."""
+
+    def openssl(self, *words):
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, cwd=self.folder)
+
+    def authority(self, name):
+        self.openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 2, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem",
+                     "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
+
+    def certificate(self, name, authority):
+        (self.folder / "ext").write_text("subjectAltName=IP:127.0.0.1\n", encoding="utf-8")
+        self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        self.openssl("x509", "-req", "-days", 2, "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial",
+                     "-extfile", "ext", "-out", f"{name}.pem")
+
+    def context(self, name=None):
+        context = ssl.create_default_context(cafile=str(self.folder / "trusted.pem"))
+        if name:
+            context.load_cert_chain(str(self.folder / f"{name}.pem"), str(self.folder / f"{name}.key"))
+        return context
+
+    def test_a_report_is_the_machines_whose_certificate_came_with_it(self):
+        for authority in ("trusted", "strangers"):
+            self.authority(authority)
+        for name, authority in (("server", "trusted"), ("machine-7", "trusted"), ("machine-8", "strangers")):
+            self.certificate(name, authority)
+        collector = collecting.Collector(
+            self.folder, f"--tls-cert={self.folder}/server.pem", f"--tls-key={self.folder}/server.key", f"--client-ca={self.folder}/trusted.pem",
+            environment=self.environment())
+        self.addCleanup(lambda: collector.process and collector.process.poll() is None and collector.stop(signal.SIGKILL))
+        collector.tls = self.context()
+        collector.start()
+        hosts = []
+        for number, name in enumerate((None, "machine-7", "machine-8")):
+            collector.tls = self.context(name)
+            try:
+                self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)], host="own word"), guid=f"g{number}"), 200)
+            except (ssl.SSLError, ConnectionError):
+                self.assertEqual(name, "machine-8")  # it may be shown the door
+        collector.tls = self.context()
+        collector.settle()
+        hosts = {one["guid"]: one["host"] for one in collector.ask("reports")["reports"]}
+        self.assertEqual((hosts["g0"], hosts["g1"]), ("own word", "machine-7"))
+        self.assertNotEqual(hosts.get("g2"), "machine-8")
+        collector.tls = None
+        with self.assertRaises(OSError):
+            collector.request("GET", "/health")
 
 
 class Words(Case):

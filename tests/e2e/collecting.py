@@ -83,6 +83,7 @@ class Collector:
                 for right, token in rights.items():
                     file.write(f"{team} {right} {token}\n")
         self.process = self.log = None
+        self.tls = None  # an ssl.SSLContext: what speaks to it does so by TLS
 
     def start(self, *options):
         self.close_log()
@@ -122,7 +123,10 @@ class Collector:
 
     def request(self, method, path, body=None, token=None, **headers):
         """(status, headers, body)."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=harness.TIMEOUT)
+        if self.tls:
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=harness.TIMEOUT, context=self.tls)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=harness.TIMEOUT)
         try:
             if token:
                 headers["Authorization"] = f"Bearer {token}"

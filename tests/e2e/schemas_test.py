@@ -21,7 +21,7 @@ COMMANDS = {
                "start": "control", "stop": "control", "rate": "control", "env": "env", "doctor": "doctor"},
     "memlog-analyzer": {"report": "report", "components": "components", "diff": "diff", "timeline": "timeline", "suspects": "suspects", "entries": "entries"},
 }
-OTHERS = {"leaks", "page"}  # memlog diff --leaks, and HTTP
+OTHERS = {"leaks", "page", "fleet"}  # memlog diff --leaks, and HTTP: collect_test.py has fleet
 BY = ("function", "module", "thread", "size", "process", "type", "heap", "scope", "file", "line")
 PROGRAM = """
 import subprocess
