@@ -17,6 +17,21 @@ ENTRIES_MOST = 168
 ENTRIES_PASSED_MOST = 25
 NAMES_PASSED_MOST = 17
 START_MOST = 130000  # in a program with few libraries
+# A block that a program reports itself: 291, where malloc's event has 153.
+REPORTED_MOST = 306
+REPORTED = """
+#define MEMLOG_WEAK
+#include "client/memlog.h"
+#include <stdlib.h>
+int main(int count, char **words) {
+    uint32_t heap = memlog_heap ? memlog_heap("own", 1) : 0;
+    for (uint64_t i = 1, end = count > 1 ? strtoull(words[1], NULL, 10) : 0; i <= end && memlog_alloc; i++) {
+        memlog_alloc(heap, i << 4, 64);
+        memlog_free(heap, i << 4);
+    }
+    return 0;
+}
+"""
 
 
 def sqlite(rows):
@@ -76,6 +91,14 @@ class Instructions(harness.Case):
         added = self.added([tight, "10000"], [tight, "60000"])
         self.assertLess(added, TIGHT_MOST)
         self.assertGreater(added, 50)  # or it was not there at all
+
+    def test_a_block_that_the_program_reports(self):
+        source, program = self.folder / "reported.c", self.folder / "reported"
+        source.write_text(REPORTED, encoding="utf-8")
+        subprocess.run(["gcc", "-O2", f"-I{harness.ROOT}", "-o", str(program), str(source)], check=True)
+        reported = self.added([str(program), "10000"], [str(program), "60000"])
+        self.assertLess(reported, REPORTED_MOST)
+        self.assertGreater(reported, 50)
 
     def test_a_real_program(self):
         added = self.added(sqlite(2000), sqlite(20000))
