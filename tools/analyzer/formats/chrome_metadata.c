@@ -3,7 +3,7 @@
 enum { VERSION = 1 };
 
 static void put_if_known(struct ml_json *json, const char *name, const char *text) {
-    if (text[0] != '\0') {
+    if (text && text[0] != '\0') {
         ml_json_string_member(json, name, text);
     }
 }

@@ -26,8 +26,8 @@
  * Strings are borrowed. */
 struct ml_chrome_report {
     const char *guid;
-    const char *host;     /* that sends it, by its own word; "": not told */
-    const char *version;  /* of the program, by its user's word; "": not told */
+    const char *host;     /* that sends it, by its own word; "" or NULL: not told */
+    const char *version;  /* of the program, by its user's word; likewise */
     const char *build_id; /* of the program, in hex; "": none */
     uint64_t weight;      /* of a control dump: one look in so many makes one; 0: not known */
 };

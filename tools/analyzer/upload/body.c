@@ -75,7 +75,7 @@ put_part(const struct ml_upload *upload, FILE *out, const char *name, const char
 
 static void
 put_if_told(const struct ml_upload *upload, FILE *out, const char *name, const char *text) {
-    if (text[0]) {
+    if (text && text[0]) {
         put_part(upload, out, name, text);
     }
 }

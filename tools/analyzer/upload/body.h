@@ -34,8 +34,8 @@ struct ml_upload {
     uint32_t prune;       /* the body is so many times smaller than a whole one; 0: any size */
     bool others_as_one;   /* set while it is made to fit; tools/analyzer/formats/chrome_trace.h */
     const char *guid;     /* 32 hex digits; a retry has the same */
-    const char *host;     /* that sends it; "": not told */
-    const char *version;  /* of the program; "": not told */
+    const char *host;     /* that sends it; "" or NULL: not told */
+    const char *version;  /* of the program; likewise */
     uint32_t weight;      /* of a control dump: one look in so many makes one; 0: not known */
     const char *boundary; /* of multipart forms */
 };
