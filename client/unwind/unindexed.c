@@ -13,7 +13,8 @@ enum {
     /* Of functions, in all objects: what is not used takes no memory. */
     PAIRS_MAX = ML_ATTACHED ? 1 << 18 : 1 << 15,
     OBJECTS_MAX = 16,
-    LOADED_MAX = 4096,
+    /* In a process that runs, other threads may unload what is behind the program itself. */
+    LOADED_MAX = ML_ATTACHED ? 1 : 4096,
     STEP_BYTES = 4,         /* tables and their entries begin there */
     COMMON_BYTES_MIN = 16,  /* of a common entry: its length, id, version, letters, the rest */
     COMMON_BYTES_MAX = 1024 /* it describes what functions have in common, and is short */

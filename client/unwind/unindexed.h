@@ -4,7 +4,8 @@
  *
  * One rule: a table is found by what it looks like, in the object's mapped read-only segments, and
  * counts only where it describes the object's own code. Objects that are loaded later, and those
- * for whose functions there is no room, have none. */
+ * for whose functions there is no room, have none. In a process that runs already it is the
+ * program's own alone: its libraries may go while they are looked at. */
 #ifndef MEMLOG_CLIENT_UNWIND_UNINDEXED_H
 #define MEMLOG_CLIENT_UNWIND_UNINDEXED_H
 
