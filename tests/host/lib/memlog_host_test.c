@@ -103,6 +103,7 @@ START_TEST(without_a_service_there_is_no_dump_and_the_reason_is_told) {
 }
 END_TEST
 
+#ifdef HAS_ANALYZER
 START_TEST(a_page_is_opened_once_and_for_this_machine_alone) {
     char text[512] = "";
     char *options[] = {(char[]){"--page=127.0.0.2:0"}, NULL};
@@ -136,13 +137,17 @@ START_TEST(a_page_at_a_path_leaves_the_umask_and_no_socket) {
 }
 END_TEST
 
+#endif
+
 int main(void) {
     TCase *tcase = tcase_create("memlog_host");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_linked_host_profiles_the_programs_children);
     tcase_add_test(tcase, wrong_options_and_a_missing_service_are_named);
     tcase_add_test(tcase, without_a_service_there_is_no_dump_and_the_reason_is_told);
+#ifdef HAS_ANALYZER
     tcase_add_test(tcase, a_page_is_opened_once_and_for_this_machine_alone);
     tcase_add_test(tcase, a_page_at_a_path_leaves_the_umask_and_no_socket);
+#endif
     return run_suite("host/memlog_host", tcase);
 }

@@ -93,7 +93,7 @@ class Package(unittest.TestCase):
         names = [f"/tmp/{package.name}" for package in self.packages]
         dependencies = sorted({name.split()[0] for name in said("dpkg-deb", "-f", self.packages[1], "Depends").split(", ")})
         inside("apt-get", "update", "-q")
-        inside("apt-get", "install", "-y", "-q", "--no-install-recommends", *dependencies, "libev-dev", "libjansson-dev")
+        inside("apt-get", "install", "-y", "-q", "--no-install-recommends", *dependencies, "libev-dev", "libjansson-dev", "libmicrohttpd-dev")
         before = self.files(root)
         inside("apt-get", "install", "-y", "-q", "--no-install-recommends", *names)
         self.assertEqual(inside("memlog", "run", "-q", "--no-page", "-o", "/tmp/dumps", "--", "sh", "-c", PROGRAM), "3000000\n")
