@@ -84,7 +84,20 @@ static enum ml_status prepare(struct ml_ledger *ledger, struct ml_error_message 
     return ML_OK;
 }
 
-/* One collector works in a folder. */
+/* One collector works in a folder. One that was killed may leave a process that it had forked: it
+ * has the lock until it becomes the analyzer. */
+static bool take_lock(int fd) {
+    enum { TRIES = 60, PAUSE_NS = 50000000 };
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    for (int i = 0; i < TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            return true;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 static enum ml_status lock(struct ml_ledger *ledger, struct ml_error_message *error) {
     char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%s/lock", ledger->folder);
@@ -93,7 +106,7 @@ static enum ml_status lock(struct ml_ledger *ledger, struct ml_error_message *er
         ml_error_set(error, "%s: %s", path, strerror(errno));
         return ML_ENV_SYSTEM;
     }
-    if (flock(ledger->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+    if (!take_lock(ledger->lock_fd)) {
         ml_error_set(error, "another collector works in %s", ledger->folder);
         return ML_ENV_REFUSED;
     }
