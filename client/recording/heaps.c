@@ -1,14 +1,12 @@
 #include "client/recording/heaps.h"
 
-#include "client/recording/hook.h"
-#include "client/recording/record.h"
 #include "client/recording/sampler.h"
 #include "client/sampling/poisson.h"
 #include "client/stream/overrun.h"
 
 /* ---- what the stream calls a block */
 
-#define FOLDED (ML_ADDRESS_MAX >> 1)
+#define FOLDED (ML_ADDRESS_MAX / 2)
 
 static uint64_t mix(uint64_t bits) {
     bits = (bits ^ bits >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -16,10 +14,8 @@ static uint64_t mix(uint64_t bits) {
     return bits ^ bits >> 31;
 }
 
-/* The stream has room for 56 bits. Pointers, handles and numbers are what they are; all others are
- * told apart by 55 bits of a hash. */
-static uint64_t address_of(uint64_t id) {
-    return id != 0 && id < FOLDED ? id : FOLDED | (mix(id) & (FOLDED - 1));
+uint64_t ml_heap_hash(uint64_t id) {
+    return FOLDED | (mix(id) & (FOLDED - 1));
 }
 
 /* Of the set of sampled blocks, where no address of malloc's is. */
@@ -61,8 +57,23 @@ static void note_in(_Atomic uint64_t *stream, const struct ml_lane *lane) {
     }
 }
 
-static bool is_in(const _Atomic uint64_t *stream, const struct ml_lane *lane) {
-    return atomic_load_explicit(stream, memory_order_acquire) == ml_name_stream(lane);
+/* The fast path may take the heap's blocks, unless some were passed over. */
+static void note_plain(struct ml_name *heap, const struct ml_lane *lane) {
+    const uint64_t stream = ml_name_stream(lane);
+    uint64_t seen = atomic_load_explicit(&heap->plain_in, memory_order_relaxed);
+    if (ml_unlikely(
+            seen != stream && seen != ~stream && heap->interval_bytes <= 1 &&
+            !ml_name_is_in(&heap->sampled_in, lane)
+        )) {
+        (void)atomic_compare_exchange_strong(&heap->plain_in, &seen, stream);
+    }
+}
+
+static void note_passed_over(struct ml_name *heap, const struct ml_lane *lane) {
+    note_in(&heap->sampled_in, lane);
+    if (ml_unlikely(atomic_load(&heap->plain_in) != ~ml_name_stream(lane))) {
+        atomic_store(&heap->plain_in, ~ml_name_stream(lane));
+    }
 }
 
 /* Whether the block is recorded, and then what it stands for. */
@@ -77,7 +88,7 @@ static bool decide(
         note_in(&block->heap->exact_in, lane);
         return true;
     }
-    note_in(&block->heap->sampled_in, lane);
+    note_passed_over(block->heap, lane);
     if (event->size_bytes >= interval) {
         event->weight_bytes = event->size_bytes;
         event->weight_blocks = 1;
@@ -100,26 +111,22 @@ static void record_alloc(
     const struct ml_unwind_entry *entry,
     const struct ml_heap_block *block
 ) {
-    const uint64_t most = ML_SIZE_MAX_BYTES - 1;
     struct ml_event_block event = {
-        .address = address_of(block->id),
-        .size_bytes = block->size_bytes < most ? block->size_bytes : most,
+        .address = ml_heap_address(block->id),
+        .size_bytes = ml_heap_size(block->size_bytes),
         .heap = (uint8_t)block->heap->id};
     if (!decide(thread, lane, block, &event)) {
         return;
     }
     ml_name_define(lane, block->heap);
+    if (event.weight_blocks == 0) {
+        note_plain(block->heap, lane);
+    }
     if (block->type != NULL) {
         ml_name_define(lane, block->type);
         event.type = (uint16_t)block->type->id;
     }
-    event.node = ml_record_node(lane, entry);
-    uint8_t *op = ml_lane_room(lane);
-    ml_lane_busy(lane);
-    uint8_t *pos = ml_lane_put_time(lane, op + 1);
-    pos = ml_put_alloc_typed(op, pos, &lane->state, &event);
-    ml_lane_count(lane);
-    ml_lane_publish(lane, pos);
+    ml_heap_record_alloc(lane, entry, &event);
 }
 
 void ml_heap_alloc(const struct ml_unwind_entry *entry, const struct ml_heap_block *block) {
@@ -142,12 +149,12 @@ static bool is_needed(
     unsigned *out_op
 ) {
     *out_op = ML_OP_FREE;
-    if (ml_likely(!is_in(&heap->sampled_in, lane))) {
+    if (ml_likely(!ml_name_is_in(&heap->sampled_in, lane))) {
         return true;
     }
     const enum ml_sampled sampled =
         ml_sampled_set_remove(&ml_process.sampled, key_of(heap, address));
-    if (sampled == ML_SAMPLED_NOT && !is_in(&heap->exact_in, lane)) {
+    if (sampled == ML_SAMPLED_NOT && !ml_name_is_in(&heap->exact_in, lane)) {
         thread->skipped = 1;
         return false;
     }
@@ -164,12 +171,7 @@ static void record_free(
         return;
     }
     ml_name_define(lane, heap);
-    uint8_t *first = ml_lane_room(lane);
-    ml_lane_busy(lane);
-    uint8_t *pos = ml_lane_put_time(lane, first + 1);
-    pos = ml_put_free_of_heap(first, pos, &lane->state, address, op, heap->id);
-    ml_lane_count(lane);
-    ml_lane_publish(lane, pos);
+    ml_heap_record_free(lane, address, op, heap->id);
 }
 
 void ml_heap_free(const struct ml_unwind_entry *entry, struct ml_name *heap, uint64_t id) {
@@ -177,7 +179,7 @@ void ml_heap_free(const struct ml_unwind_entry *entry, struct ml_name *heap, uin
     const struct ml_hook hook = enter(thread, entry->sp);
     if (hook.lane != NULL) {
         const uint32_t phase = ml_hook_recording(thread);
-        record_free(thread, hook.lane, heap, address_of(id));
+        record_free(thread, hook.lane, heap, ml_heap_address(id));
         ml_hook_calling(thread, phase);
     }
     ml_hook_leave(thread, &hook);

@@ -26,13 +26,13 @@ struct names {
     _Atomic uint32_t used_bytes; /* of texts */
     _Atomic uint32_t counts[ML_NAMES_KINDS];
     _Atomic uint32_t index[INDEX_PLACES]; /* by what a name is; open addressing */
-    _Atomic uint32_t heaps[ML_HEAPS_MAX]; /* by id */
-    _Atomic uint32_t types[ML_TYPES_MAX];
+    _Atomic uint32_t types[ML_TYPES_MAX]; /* by id */
     _Alignas(ML_NAMES_PAGE_BYTES) uint8_t texts[TEXTS_BYTES];
 };
 _Static_assert(sizeof(struct names) % ML_NAMES_PAGE_BYTES == 0, "whole pages are mapped");
 
 static _Atomic(struct names *) all;
+_Atomic(struct ml_name *) ml_name_heaps[ML_HEAPS_MAX];
 
 static struct names *names_now(void) {
     struct names *names = atomic_load_explicit(&all, memory_order_acquire);
@@ -138,11 +138,14 @@ static uint32_t make(
     return place;
 }
 
-/* Where a heap or a type is found by its id; NULL: a text is not. */
-static _Atomic uint32_t *by_id(struct names *names, enum ml_names_kind kind, uint32_t id) {
-    return kind == ML_NAMES_HEAPS && id < ML_HEAPS_MAX   ? &names->heaps[id]
-           : kind == ML_NAMES_TYPES && id < ML_TYPES_MAX ? &names->types[id]
-                                                         : NULL;
+/* A heap or a type is found by its id from here on; a text is not. */
+static void note_id(struct names *names, uint32_t place) {
+    struct ml_name *name = at(names, place);
+    if (name->kind == ML_NAMES_HEAPS) {
+        atomic_store_explicit(&ml_name_heaps[name->id], name, memory_order_release);
+    } else if (name->kind == ML_NAMES_TYPES) {
+        atomic_store_explicit(&names->types[name->id], place, memory_order_release);
+    }
 }
 
 struct ml_name *ml_name_get(enum ml_names_kind kind, const char *text, uint64_t interval_bytes) {
@@ -161,10 +164,7 @@ struct ml_name *ml_name_get(enum ml_names_kind kind, const char *text, uint64_t 
             if (made == 0) {
                 return NULL;
             }
-            _Atomic uint32_t *found = by_id(names, kind, at(names, made)->id);
-            if (found != NULL) {
-                atomic_store_explicit(found, made, memory_order_release);
-            }
+            note_id(names, made);
             if (atomic_compare_exchange_strong(place, &there, made)) {
                 return at(names, made);
             }
@@ -180,10 +180,11 @@ uint32_t ml_name_id(enum ml_names_kind kind, const char *text, uint64_t interval
     return name != NULL ? name->id : 0;
 }
 
-struct ml_name *ml_name_of(enum ml_names_kind kind, uint32_t id) {
+struct ml_name *ml_name_type(uint32_t id) {
     struct names *names = atomic_load_explicit(&all, memory_order_acquire);
-    const _Atomic uint32_t *place = names != NULL ? by_id(names, kind, id) : NULL;
-    return place != NULL ? at(names, atomic_load_explicit(place, memory_order_acquire)) : NULL;
+    return names != NULL && id < ML_TYPES_MAX
+               ? at(names, atomic_load_explicit(&names->types[id], memory_order_acquire))
+               : NULL;
 }
 
 __attribute__((noinline)) void ml_name_define_slow(struct ml_lane *lane, struct ml_name *name) {

@@ -32,9 +32,12 @@ struct ml_name {
     _Atomic uint64_t string;     /* a text: what it is called there, ml_name_string */
     _Atomic uint64_t exact_in;   /* a heap: blocks were recorded there one by one */
     _Atomic uint64_t sampled_in; /* a heap: blocks were passed over there */
-    uint64_t interval_bytes;     /* a heap: its own sampling interval; 0: the process's */
-    uint32_t id;                 /* from 1 */
-    uint16_t kind;               /* enum ml_names_kind */
+    /* A heap: it is defined there, each of its blocks so far was recorded, and it has no interval
+     * above 1; ~ of a stream: never again there. */
+    _Atomic uint64_t plain_in;
+    uint64_t interval_bytes; /* a heap: its own sampling interval; 0: the process's */
+    uint32_t id;             /* from 1 */
+    uint16_t kind;           /* enum ml_names_kind */
     uint16_t text_bytes;
     char text[];
 };
@@ -43,15 +46,29 @@ struct ml_name {
  * many, or there is no memory. */
 uint32_t ml_name_id(enum ml_names_kind kind, const char *text, uint64_t interval_bytes);
 
+/* By id. NULL: there is none of that id. */
+extern _Atomic(struct ml_name *) ml_name_heaps[ML_HEAPS_MAX];
+
+static inline struct ml_name *ml_name_heap(uint32_t id) {
+    return ml_likely(id < ML_HEAPS_MAX)
+               ? atomic_load_explicit(&ml_name_heaps[id], memory_order_acquire)
+               : NULL;
+}
+
 /* The same name as such. NULL: id 0. */
 struct ml_name *ml_name_get(enum ml_names_kind kind, const char *text, uint64_t interval_bytes);
 
-/* NULL: there is none of that id, or it is a text. */
-struct ml_name *ml_name_of(enum ml_names_kind kind, uint32_t id);
+/* A type by its id. NULL: there is none. */
+struct ml_name *ml_name_type(uint32_t id);
 
 /* What tells the stream of that lane, a profile of a process, from all others. */
 static inline uint64_t ml_name_stream(const struct ml_lane *lane) {
     return (uint64_t)ml_process.generation << 32 | lane->profile | UINT64_C(1) << 63;
+}
+
+/* Whether the name's moment is of the lane's stream. */
+static inline bool ml_name_is_in(const _Atomic uint64_t *moment, const struct ml_lane *lane) {
+    return atomic_load_explicit(moment, memory_order_acquire) == ml_name_stream(lane);
 }
 
 /* A page of the same memory, all 0: a forked child has a copy. It is never freed. NULL: there is

@@ -83,13 +83,13 @@ static inline uint8_t *ml_put_alloc_sampled(
 
 /* ALLOC of a heap of the program's own (1 ..), of a type (0: none). weight_blocks 0: it is not
  * sampled. */
-static inline uint8_t *ml_put_alloc_typed(
+static inline __attribute__((always_inline)) uint8_t *ml_put_alloc_typed(
     uint8_t *op, uint8_t *pos, struct ml_event_state *state, const struct ml_event_block *block
 ) {
     pos = ml_put_alloc_rest(op, pos, state, block->address, block->size_bytes, block->node);
     *op |= ML_ALLOC_TYPED;
-    pos = ml_put_varint(pos, block->heap);
-    pos = ml_put_varint(pos, block->type);
+    pos = ml_put_varint_byte(pos, block->heap);
+    pos = ml_put_varint_byte(pos, block->type);
     if (block->weight_blocks == 0) {
         return pos;
     }
@@ -120,7 +120,7 @@ static inline uint8_t *ml_put_free_of_heap(
 ) {
     pos = ml_put_free_rest(op_byte, pos, state, address, op);
     *op_byte |= ML_FREE_HEAP;
-    return ml_put_varint(pos, heap);
+    return ml_put_varint_byte(pos, heap);
 }
 
 /* CANCEL. */

@@ -72,6 +72,15 @@ static inline uint8_t *ml_put_varint(uint8_t *pos, uint64_t value) {
     return ml_put_varint_bytes(pos, value);
 }
 
+/* The same for numbers of nearly always one byte. */
+static inline uint8_t *ml_put_varint_byte(uint8_t *pos, uint64_t value) {
+    if (__builtin_expect(value < 0x80, 1)) {
+        *pos = (uint8_t)value;
+        return pos + 1;
+    }
+    return ml_put_varint_bytes(pos, value);
+}
+
 /* The same for numbers of mostly one or two bytes, in half the instructions. */
 static inline uint8_t *ml_put_varint_small(uint8_t *pos, uint64_t value) {
     if (__builtin_expect(value < 1u << 14, 1)) {
