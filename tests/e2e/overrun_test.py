@@ -34,6 +34,37 @@ while True:
 """
 
 
+# Blocks of a heap of its own: many at once, which a service that stands still makes it sample; then few, until it records each again; then
+# it gives back all.
+REPORTED = r"""
+#define MEMLOG_WEAK
+#include <memlog.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+enum { BLOCKS = 100000 };
+static uint64_t id_of(int i) { return (uint64_t)(i + 1) << 4; }
+int main(void) {
+    const uint32_t heap = memlog_heap("own", 0);
+    char line[8];
+    struct pollfd asked = {.fd = 0, .events = POLLIN};
+    memlog_alloc(heap, id_of(BLOCKS), 64);
+    puts("ready");
+    fflush(stdout);
+    if (read(0, line, sizeof(line)) < 1) { return 1; }
+    for (int i = 0; i < BLOCKS; i++) { memlog_alloc(heap, id_of(i), 64); }
+    puts("taken");
+    fflush(stdout);
+    while (poll(&asked, 1, 5) == 0) {
+        memlog_alloc(heap, id_of(BLOCKS + 1), 64);
+        memlog_free(heap, id_of(BLOCKS + 1));
+    }
+    for (int i = 0; i <= BLOCKS; i++) { memlog_free(heap, id_of(i)); }
+    return 0;
+}
+"""
+
+
 @contextlib.contextmanager
 def stopped(pid):
     os.kill(pid, signal.SIGSTOP)
@@ -143,6 +174,28 @@ class Overrun(harness.Case):
         self.assertRegex(text, r"from [0-9:.]+Z on every allocation")
         self.assertRegex(text, r"from [0-9:.]+Z on one every 512 B")
 
+    def records_all(self, name):
+        answer = subprocess.run([str(harness.MEMLOG), "ps", "--json"], capture_output=True, env=self.environment(), check=False)
+        return answer.returncode == 0 and any(
+            entry["sampling_bytes"] == 1 and entry["name"] == name for entry in json.loads(answer.stdout)["processes"]
+        )
+
+    def test_blocks_that_were_passed_over_are_given_back_when_all_are_recorded_again(self):
+        source, program = self.folder / "reported.c", self.folder / "reported"
+        source.write_text(REPORTED, encoding="utf-8")
+        subprocess.run(["gcc", "-O2", f"-I{harness.ROOT}/client", "-o", str(program), str(source)], check=True)
+        process, service = self.start(program)
+        with stopped(service):
+            self.go(process)
+            self.assertEqual(process.stdout.readline(), b"taken\n")
+        self.wait_for("every block again", lambda: self.records_all("reported"))
+        self.go(process)
+        (entry,) = self.ended(process)["processes"]
+        self.assert_nothing_lost(entry)
+        self.assertGreater(max(change["bytes"] for change in entry["sampling"]), 1)
+        (own,) = [heap for heap in entry["heaps"] if heap["name"] == "own"]
+        self.assertEqual((own["live_bytes"], own["live_blocks"], own["unknown_frees"]), (0, 0, 0))
+
     def test_every_allocation_is_recorded_again_when_the_pipe_has_room(self):
         process, service = self.start("/usr/bin/python3", "-c", PACED)
         (program,) = [child for child in harness.children_of(process.pid) if child != service]
@@ -152,15 +205,7 @@ class Overrun(harness.Case):
             # Hundreds of thousands of events, far more than pipe and staging hold.
             self.wait_for("the program's work", lambda: harness.ticks_of(program) >= had + 60)
 
-        def back():
-            answer = subprocess.run(
-                [str(harness.MEMLOG), "ps", "--json"], capture_output=True, env=self.environment(), check=False
-            )
-            return answer.returncode == 0 and any(
-                entry["sampling_bytes"] == 1 and entry["name"] == "python3" for entry in json.loads(answer.stdout)["processes"]
-            )
-
-        self.wait_for("every allocation again", back)
+        self.wait_for("every allocation again", lambda: self.records_all("python3"))
         table = subprocess.run(
             [str(harness.MEMLOG), "ps"], capture_output=True, text=True, env=self.environment(), check=True
         ).stdout
