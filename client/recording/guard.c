@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "client/stream/cost.h"
 #include "client/recording/lifecycle.h"
 #include "client/recording/nested.h"
 #include "client/recording/sampler.h"
@@ -135,6 +136,7 @@ struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
     thread->phase = ML_PHASE_RECORD;
     thread->hook_frame = frame;
     atomic_signal_fence(memory_order_seq_cst);
+    const uint64_t began = ml_cost_begin(thread);
     ml_sampler_hold(thread);
     struct ml_hook hook = {.lane = NULL};
     if (ml_likely(may_sample(thread))) {
@@ -147,6 +149,7 @@ struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
             hook.lane = thread->lane;
         }
     }
+    ml_cost_spent(thread, began);
     thread->phase = ML_PHASE_NEXT;
     return hook;
 }
@@ -157,6 +160,9 @@ void ml_hook_leave_slow(struct ml_thread *thread, const struct ml_hook *hook) {
         ml_lane_give(hook->lane);
     }
     if (hook->outer_phase == ML_PHASE_NONE) {
+        if (hook->lane != NULL) {
+            ml_cost_end(thread);
+        }
         ml_sampler_let(thread);
     }
     thread->phase = hook->outer_phase;

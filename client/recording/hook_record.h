@@ -5,6 +5,7 @@
 #ifndef MEMLOG_CLIENT_RECORDING_HOOK_RECORD_H
 #define MEMLOG_CLIENT_RECORDING_HOOK_RECORD_H
 
+#include "client/stream/cost.h"
 #include "client/recording/hook.h"
 #include "client/recording/record.h"
 #include "client/recording/sampler.h"
@@ -37,8 +38,10 @@ static inline void ml_hook_alloc(
         ml_hook_late(thread, block);
         return;
     }
+    const uint64_t began = ml_cost_resume(thread);
     (void)ml_hook_recording(thread);
     ml_sampler_alloc(thread, hook->lane, entry, block, size_bytes);
+    ml_cost_spent(thread, began);
 }
 
 /* What was recorded of a block's end. */
@@ -61,9 +64,11 @@ static inline enum ml_freed ml_hook_free(
         ml_hook_calling(thread, ML_PHASE_NEXT);
         return ML_FREED_EXACT;
     }
+    const uint64_t began = ml_cost_resume(thread);
     const uint32_t phase = ml_hook_recording(thread);
     bool sampled = false;
     const bool said = ml_sampler_free(thread, hook->lane, block, op, &sampled);
+    ml_cost_spent(thread, began);
     ml_hook_calling(thread, phase);
     return sampled ? ML_FREED_SAMPLED : said ? ML_FREED_EXACT : ML_FREED_UNSAID;
 }

@@ -2,6 +2,7 @@
 
 #include "client/recording/record.h"
 #include "client/sampling/poisson.h"
+#include "client/stream/cost.h"
 #include "client/stream/overrun.h"
 
 /* ---- a thread's distance to the next point */
@@ -13,6 +14,7 @@ static void seed(struct ml_thread *thread) {
         return;
     }
     thread->random ^= ml_sys_tsc() ^ (uint64_t)ml_process.pid << 40 ^ (uintptr_t)thread << 13;
+    thread->chance = (uint32_t)(thread->random >> 32);
     thread->seeded = ml_process.generation;
 }
 
@@ -32,6 +34,47 @@ static enum ml_filter filter_of(uint64_t interval) {
     return all ? ML_FILTER_SAMPLED : ML_FILTER_NONE;
 }
 
+/* What a hook does for a block and its free that sampling passes over. */
+static __attribute__((noinline)) bool pass_alloc(struct ml_thread *thread, size_t size_bytes) {
+    return ml_sampler_passes(thread, size_bytes);
+}
+
+static __attribute__((noinline)) bool pass_free(struct ml_thread *thread, uintptr_t block) {
+    return ml_sampler_filters(thread) && ml_sampler_drops(thread, (const void *)block);
+}
+
+/* The quickest of some rounds, as none of them was interrupted then. Each takes a microsecond. Half
+ * as much again is for what the round has not: the way over two jumps, and a program's own use of
+ * the caches and of the branch predictor. */
+static void measure_pass(void) {
+    _Atomic uint32_t *pass_ticks = &ml_process.pass_ticks_256;
+    if (ml_likely(ml_process.control->measures_cost == 0) ||
+        atomic_load_explicit(pass_ticks, memory_order_relaxed) != 0) {
+        return;
+    }
+    enum { ROUNDS = 8, PAIRS = 64, STEP_BYTES = 48 };
+    struct ml_thread thread = {.control = ml_process_control_generation()};
+    thread.filters = thread.control;
+    uint64_t least = UINT64_MAX;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        thread.left = UINT32_MAX;
+        uint64_t done = 0;
+        const uint64_t since = ml_cost_now();
+        for (unsigned i = 0; i < PAIRS; i++) {
+            done += pass_alloc(&thread, STEP_BYTES) ? 1 : 0;
+            done += pass_free(&thread, (uintptr_t)&thread + (uintptr_t)i * STEP_BYTES) ? 1 : 0;
+        }
+        const uint64_t took = ml_cost_now() - since;
+        if (done != 0 && took < least) {
+            least = took;
+        }
+    }
+    const uint64_t pass =
+        least == UINT64_MAX ? 0 : least * ML_COST_PASS_PART * 3 / (2 * 2 * (uint64_t)PAIRS);
+    const uint32_t bounded = pass == 0 ? 1 : pass < UINT32_MAX ? (uint32_t)pass : UINT32_MAX;
+    atomic_store_explicit(pass_ticks, bounded, memory_order_relaxed);
+}
+
 void ml_sampler_follow(struct ml_thread *thread, bool recording) {
     thread->filters = 0; /* until ml_lifecycle_may_record is done */
     if (!recording) {
@@ -42,6 +85,7 @@ void ml_sampler_follow(struct ml_thread *thread, bool recording) {
     }
     const uint64_t interval = ml_overrun_interval();
     const enum ml_filter filter = filter_of(interval);
+    measure_pass();
     seed(thread);
     if (interval != thread->interval) {
         /* The distance at the old interval says nothing about the new one's points. */
@@ -72,10 +116,15 @@ void ml_sampler_announce(const struct ml_thread *thread, struct ml_lane *lane) {
 
 /* ---- inside a hook */
 
-/* Whether a block is recorded, and then what it stands for. */
-static bool decide(
+/* The lane's next record tells of them. */
+static inline void forget_skipped(struct ml_thread *thread) {
+    thread->passed += thread->skipped;
+    thread->skipped = 0;
+}
+
+bool ml_sampler_decide(
     struct ml_thread *thread,
-    struct ml_lane *lane,
+    struct ml_poisson_memo *chances,
     uint64_t size_bytes,
     struct ml_poisson_weights *out_weights
 ) {
@@ -88,7 +137,7 @@ static bool decide(
         ml_sampler_set_way(thread, way_bytes - size_bytes - 1);
         return false;
     }
-    *out_weights = ml_poisson_weigh(&thread->random, &lane->chances, thread->interval, size_bytes);
+    *out_weights = ml_poisson_weigh(&thread->random, chances, thread->interval, size_bytes);
     ml_sampler_set_way(thread, ml_poisson_distance(&thread->random, thread->interval));
     return true;
 }
@@ -111,14 +160,14 @@ void ml_sampler_alloc(
         return;
     }
     struct ml_poisson_weights weights;
-    if (!decide(thread, lane, size_bytes, &weights)) {
-        thread->skipped = 1;
+    if (!ml_sampler_decide(thread, &lane->chances, size_bytes, &weights)) {
+        thread->skipped++;
         if (thread->filter == ML_FILTER_NONE) {
             ml_overrun_skipped((uintptr_t)block);
         }
         return;
     }
-    thread->skipped = 0;
+    forget_skipped(thread);
     if (thread->filter == ML_FILTER_NONE) {
         (void)ml_overrun_forget((uintptr_t)block);
     }
@@ -137,19 +186,19 @@ bool ml_sampler_free(
     *out_sampled = false;
     if (thread->filter != ML_FILTER_OFF) {
         if (thread->filter == ML_FILTER_NONE && ml_overrun_forget((uintptr_t)block)) {
-            thread->skipped = 1;
+            thread->skipped++;
             return false;
         }
         const enum ml_sampled sampled =
             ml_sampled_set_remove(&ml_process.sampled, (uintptr_t)block);
         *out_sampled = sampled == ML_SAMPLED_YES;
         if (sampled == ML_SAMPLED_NOT && thread->filter == ML_FILTER_SAMPLED) {
-            thread->skipped = 1;
+            thread->skipped++;
             return false;
         }
         op |= sampled == ML_SAMPLED_YES ? 0 : ML_FREE_UNSURE;
         op |= thread->skipped != 0 ? ML_FREE_SKIPPED : 0;
-        thread->skipped = 0;
+        forget_skipped(thread);
     }
     ml_record_free(lane, block, op);
     return true;

@@ -48,7 +48,7 @@ static inline bool ml_sampler_passes(struct ml_thread *thread, size_t size_bytes
         return false;
     }
     thread->left = left;
-    thread->skipped = 1;
+    thread->skipped++;
     return true;
 }
 
@@ -62,7 +62,7 @@ static inline bool ml_sampler_drops(struct ml_thread *thread, const void *block)
     if (ml_unlikely(ml_sampled_set_may_have(&ml_process.sampled, (uintptr_t)block))) {
         return false;
     }
-    thread->skipped = 1;
+    thread->skipped++;
     return true;
 }
 
@@ -70,7 +70,7 @@ static inline bool ml_sampler_drops_after_all(struct ml_thread *thread, const vo
     if (ml_sampled_set_has(&ml_process.sampled, (uintptr_t)block)) {
         return false;
     }
-    thread->skipped = 1;
+    thread->skipped++;
     return true;
 }
 
@@ -121,6 +121,15 @@ static inline void ml_sampler_passed(struct ml_thread *thread) {
 }
 
 /* ---- inside a hook that was entered by the slow path */
+
+/* Whether a block is recorded, by the points alone, and then what it stands for; where the fast
+ * part has not passed it over. Draws the next point behind it. */
+bool ml_sampler_decide(
+    struct ml_thread *thread,
+    struct ml_poisson_memo *chances,
+    uint64_t size_bytes,
+    struct ml_poisson_weights *out_weights
+);
 
 /* The block is new: record it, or not. */
 void ml_sampler_alloc(

@@ -139,6 +139,8 @@ struct ml_process {
         _Atomic uint32_t refusals;
         _Atomic uint64_t limits[2]; /* RLIMIT_AS and RLIMIT_DATA, when they were last asked for */
     } memory;
+    /* What a call that sampling passes over takes, client/stream/cost.h; 0: not measured yet. */
+    _Atomic uint32_t pass_ticks_256;
     uint32_t generation; /* grows with each fork; the upper part of `gate` */
     uint32_t pid;
     uint32_t title_bytes;

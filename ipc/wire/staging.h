@@ -50,7 +50,7 @@
 #define ML_SAMPLING_MAX_BYTES (UINT64_C(1) << 32)
 
 enum {
-    ML_STAGING_VERSION = 5,
+    ML_STAGING_VERSION = 6,
     ML_STAGING_HEADER_BYTES = 4096,
     ML_STAGING_LANE_BYTES = 64,
     ML_STAGING_LANES_OFFSET = ML_STAGING_HEADER_BYTES,
@@ -103,6 +103,11 @@ struct ml_staging_header {
     uint32_t entries;
     char entries_refused[ML_ENTRIES_REFUSED_BYTES]; /* why it is not, or not all of it; any bytes,
                                                        ended by a 0 */
+    /* What the client costs, if the control page has it measured; relaxed counters, of the
+     * process's whole life: no profile begins them anew. */
+    uint64_t recording_ticks; /* of the tree's clock, spent in what sampling does not pass over */
+    uint64_t passed_calls;    /* that it passes over */
+    uint32_t pass_ticks_256;  /* what 256 of those take */
 };
 _Static_assert(sizeof(struct ml_staging_header) <= ML_STAGING_HEADER_BYTES, "a page");
 
@@ -176,6 +181,7 @@ struct ml_control_page {
     uint32_t hooks_entries; /* 1: an allocator inside the executable is hooked at its entries, at
                                the start */
     uint32_t frames;        /* enum ml_frames, beside the native ones; of the whole run */
+    uint32_t measures_cost; /* 1: the staging's header tells what the client costs */
     char allocators[ML_CONTROL_ALLOCATORS_BYTES]; /* NAME=PREFIX,...: further ones, by the prefix of
                                                      their functions; ended by a 0 */
 };
