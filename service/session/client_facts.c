@@ -43,6 +43,7 @@ bool ml_client_take_name(
     client->role = facts->role;
     client->footprint_bytes = facts->footprint_bytes;
     client->resident_bytes = facts->resident_bytes;
+    client->overhead = facts->overhead;
     return true;
 }
 

@@ -63,6 +63,7 @@ struct ml_client {
     char **command_line;
     uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
+    struct memlog_service_overhead overhead; /* as the host says */
     struct ml_coverage coverage;
     uint64_t read_ticks;                 /* of the latest reading; 0: none yet */
     struct ml_host_view *view;           /* the latest; NULL: none yet */

@@ -27,7 +27,8 @@ struct ml_client_figures {
      * one process. */
     uint32_t folded_processes, folded_failed;
     uint64_t sampling_bytes; /* of its latest records; 1: every allocation */
-    uint64_t exact_blocks;   /* live, and recorded when every allocation was */
+    uint64_t recording_ticks, passing_ticks, passed_calls; /* its client's cost, as it says */
+    uint64_t exact_blocks; /* live, and recorded when every allocation was */
     uint64_t held_at_tree_peak_bytes, held_at_tree_peak_blocks;
     bool left_tree; /* it has ended, or its recording was stopped */
     bool complete;

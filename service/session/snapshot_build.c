@@ -107,6 +107,7 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->complete = figures.complete;
     process->footprint_bytes = client->footprint_bytes;
     process->resident_bytes = client->resident_bytes;
+    process->overhead = client->overhead;
     process->sampling = client->sampling;
     process->stream_ended = client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK;
     process->view =

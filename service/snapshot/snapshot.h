@@ -152,6 +152,7 @@ struct ml_snapshot_process {
     struct ml_string *command_line;
     uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
+    struct memlog_service_overhead overhead;
     /* Of one moment; both 0: its memory was never read. */
     bool coverage_was_read; /* false: its memory never was, and both are 0 */
     uint64_t coverage_heap_bytes, coverage_private_bytes;

@@ -244,6 +244,13 @@ struct ml_profile_process {
     } sampling_changes[ML_PROFILE_SAMPLING_MAX];
     size_t sampling_changes_count;
     uint64_t sampling_left_out; /* changes between the last two */
+    /* What memlog costs it, in millionths of the processor time that it takes. */
+    struct {
+        uint32_t promised_ppm; /* 0: nothing was promised, and all are 0 */
+        uint32_t recording_ppm, passing_ppm;
+        bool was_measured;
+        uint64_t shortest_bytes; /* interval; 0: not known */
+    } overhead;
     struct ml_profile_timestamp start, end;
 
     struct ml_profile_totals totals;
@@ -552,6 +559,11 @@ bool ml_profile_anyone_runs(const struct ml_profile *profile);
 
 /* The longest sampling interval of any process; 1: everything is exact. */
 uint64_t ml_profile_sampling_bytes(const struct ml_profile *profile);
+
+/* What memlog costs the process, of the processor time that it takes, in millionths. */
+static inline uint32_t ml_profile_cost_ppm(const struct ml_profile_process *process) {
+    return process->overhead.recording_ppm + process->overhead.passing_ppm;
+}
 
 /* Whether nothing was lost, in recording or in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);

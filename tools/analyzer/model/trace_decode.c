@@ -193,6 +193,11 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
         process->sampling_changes[i].interval_bytes = head->sampling_intervals[i];
     }
     process->sampling_left_out = head->sampling_left_out;
+    process->overhead.promised_ppm = head->overhead_promised_ppm;
+    process->overhead.recording_ppm = head->overhead_recording_ppm;
+    process->overhead.passing_ppm = head->overhead_passing_ppm;
+    process->overhead.was_measured = head->overhead_was_measured;
+    process->overhead.shortest_bytes = head->sampling_shortest_bytes;
     process->start = timestamp_of(&head->start);
     process->end = timestamp_of(&head->end);
     process->totals = totals_of(&head->totals);

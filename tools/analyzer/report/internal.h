@@ -89,6 +89,9 @@ void ml_report_title(const struct ml_report_page *page, const char *text);
  * dump that nothing triggered. */
 void ml_report_trigger(const struct ml_report_page *page);
 
+/* What memlog has cost, of the process that it cost most. Prints nothing without a promise. */
+void ml_report_overhead(const struct ml_report_page *page);
+
 /* What was lost or not seen, how long programs waited, and what trouble the service had. A summary
  * has nothing of a dump that is complete. */
 void ml_report_warnings(const struct ml_report_page *page);

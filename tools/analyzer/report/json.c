@@ -145,6 +145,21 @@ static void put_stacks(
     ml_json_close(json, ']');
 }
 
+/* What memlog costs it, and was to cost. Prints nothing without a promise. */
+static void put_overhead(struct ml_json *json, const struct ml_profile_process *process) {
+    if (process->overhead.promised_ppm == 0) {
+        return;
+    }
+    ml_json_open_member(json, "overhead", '{');
+    ml_json_number_member(json, "promised_ppm", process->overhead.promised_ppm);
+    ml_json_bool_member(json, "measured", process->overhead.was_measured);
+    ml_json_number_member(json, "recording_ppm", process->overhead.recording_ppm);
+    ml_json_number_member(json, "passing_ppm", process->overhead.passing_ppm);
+    ml_json_number_member(json, "shortest_bytes", process->overhead.shortest_bytes);
+    ml_json_number_member(json, "longest_bytes", process->sampling_bytes);
+    ml_json_close(json, '}');
+}
+
 /* The sampling intervals, each with the time from which it held. */
 static void put_sampling(
     struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
@@ -404,6 +419,7 @@ static void put_process_head(
     text_member(json, "trouble", process->trouble);
     ml_json_number_member(json, "sampling_bytes", process->sampling_bytes);
     put_sampling(json, profile, process);
+    put_overhead(json, process);
     ml_json_number_member(json, "footprint_bytes", process->footprint_bytes);
     ml_json_number_member(json, "resident_bytes", process->resident_bytes);
     put_coverage(json, process);

@@ -1,4 +1,5 @@
-/* The report's text on processes whose sampling interval changed while they ran. */
+/* The report's text on processes whose sampling interval changed while they ran, and on what memlog
+ * costs them. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -59,4 +60,87 @@ void ml_report_sampling(const struct ml_report_page *page) {
             put_process(page, &profile->processes[i]);
         }
     }
+}
+
+/* ---- what memlog costs, by --overhead */
+
+static const char *percent(uint32_t ppm, char text[ML_UNITS_BYTES]) {
+    enum { PPM_PER_PERCENT = 10000, TEN_PERCENT = 10 * PPM_PER_PERCENT };
+    snprintf(
+        text,
+        ML_UNITS_BYTES,
+        ppm % PPM_PER_PERCENT == 0 || ppm >= TEN_PERCENT ? "%.0f %%"
+        : ppm < PPM_PER_PERCENT / 10                     ? "%.2f %%"
+                                                         : "%.1f %%",
+        (double)ppm / PPM_PER_PERCENT
+    );
+    return text;
+}
+
+static void put_cost(
+    const struct ml_report_page *page, uint32_t promised_ppm, const struct ml_profile_process *most
+) {
+    const struct ml_profile *profile = page->report->profile;
+    char cost[ML_UNITS_BYTES];
+    char promised[ML_UNITS_BYTES];
+
+    percent(promised_ppm, promised);
+    if (!most) {
+        fprintf(
+            page->out,
+            "  overhead     %s promised; no process ran long enough to measure it",
+            promised
+        );
+        return;
+    }
+    fprintf(
+        page->out,
+        "  overhead     %s of the processor time of ",
+        percent(ml_profile_cost_ppm(most), cost)
+    );
+    ml_report_put(page, most->name.bytes);
+    fprintf(page->out, " %" PRIu32 ", %s promised", most->pid, promised);
+    if (ml_profile_cost_ppm(most) > promised_ppm &&
+        most->overhead.passing_ppm > most->overhead.recording_ppm) {
+        fprintf(
+            page->out,
+            ": its calls of the allocator cost %s, sampled or not",
+            percent(most->overhead.passing_ppm, cost)
+        );
+    } else if (profile->processes_count > 1) {
+        fputs(", the most of all", page->out);
+    }
+}
+
+void ml_report_overhead(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    const struct ml_profile_process *most = NULL;
+    uint64_t shortest = UINT64_MAX;
+    uint32_t promised_ppm = 0;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        const uint64_t finest = process->overhead.shortest_bytes;
+        if (process->overhead.promised_ppm != 0) {
+            promised_ppm = process->overhead.promised_ppm;
+            shortest = finest != 0 && finest < shortest ? finest : shortest;
+        }
+        if (process->overhead.was_measured &&
+            (!most || ml_profile_cost_ppm(process) > ml_profile_cost_ppm(most))) {
+            most = process;
+        }
+    }
+    if (promised_ppm == 0) {
+        return;
+    }
+    put_cost(page, promised_ppm, most);
+    if (shortest < ml_profile_sampling_bytes(profile)) {
+        fprintf(
+            page->out,
+            "; a sample every %s to %s",
+            ml_units_size(shortest).text,
+            ml_units_size(ml_profile_sampling_bytes(profile)).text
+        );
+    }
+    putc('\n', page->out);
 }

@@ -427,6 +427,7 @@ void ml_report_warnings(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
 
     put_completeness(page);
+    ml_report_overhead(page);
     ml_report_waits(page);
     put_wrapped_warning(page, "service", "", profile->service_trouble.bytes);
 }
