@@ -124,6 +124,13 @@ static void json_process(struct ml_json *json, const struct memlog_host_process_
     ml_json_number_member(json, "longest_wait_ns", row->longest_wait_ns);
     ml_json_number_member(json, "sampling_bytes", row->sampling_bytes);
     ml_json_number_member(json, "footprint_bytes", row->footprint_bytes);
+    if (row->promised_ppm > 0) {
+        ml_json_number_member(json, "promised_ppm", row->promised_ppm);
+    }
+    if (row->cost_measured) {
+        ml_json_number_member(json, "cost_ppm", row->cost_ppm);
+        ml_json_number_member(json, "recent_cost_ppm", row->recent_cost_ppm);
+    }
     if (row->folded_processes > 0) {
         ml_json_number_member(json, "folded_processes", row->folded_processes);
     }
@@ -169,9 +176,25 @@ role_word(const struct memlog_host_ps_reply *reply, const struct memlog_host_pro
     return ml_string_of("main");
 }
 
+/* Whether the run has promised what it costs. */
+static bool has_promised(const struct memlog_host_ps_reply *reply) {
+    for (uint32_t i = 0; i < reply->processes.count; i++) {
+        if (reply->processes.items[i].promised_ppm > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void print_cost(const struct memlog_host_process_row *row) {
+    char cost[ML_OVERHEAD_PERCENT_BYTES];
+    (void)printf("%7s  ", row->cost_measured ? ml_overhead_percent(row->cost_ppm, cost) : "-");
+}
+
 static void print_table(const struct memlog_host_ps_reply *reply) {
+    const bool shows_cost = has_promised(reply);
     (void)printf(
-        "%8s %8s  %-8s %-8s %11s %11s %12s %8s %9s %9s  %s\n",
+        "%8s %8s  %-8s %-8s %11s %11s %12s %8s %9s %9s  %s%s\n",
         "PID",
         "PARENT",
         "ROLE",
@@ -182,6 +205,7 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
         "LOST",
         "WAITED",
         "SAMPLED",
+        shows_cost ? "   COST  " : "",
         "NAME"
     );
     for (uint32_t i = 0; i < reply->processes.count; i++) {
@@ -216,6 +240,9 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
             row->sampling_bytes > 1 ? ml_size_text(row->sampling_bytes, interval)
                                     : (row->sampling_bytes == 1 ? "all" : "-")
         );
+        if (shows_cost) {
+            print_cost(row);
+        }
         ml_printable_put(stdout, row->name.data, row->name.count_bytes);
         (void)fputs(folded, stdout);
         if (row->note.count_bytes > 0) {

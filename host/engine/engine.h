@@ -180,8 +180,9 @@ struct ml_engine_process {
     bool is_idle;       /* memlog is loaded, and no allocation was made since its fork */
     bool is_recordable; /* it has what a recording needs */
     bool from_startup;
-    uint64_t sampling_bytes; /* of its own, or the run's */
-    uint32_t stack_mode;     /* enum ml_stack_mode, likewise */
+    uint64_t sampling_bytes;            /* of its own, or the run's */
+    uint32_t stack_mode;                /* enum ml_stack_mode, likewise */
+    const struct ml_overhead *overhead; /* what memlog costs it; NULL: nothing was promised */
     uint64_t footprint_bytes, resident_bytes;
     const struct ml_memory_history *memory; /* both through time */
     struct ml_ending ending;

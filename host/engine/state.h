@@ -52,6 +52,7 @@ struct ml_gap {
     PART(ml_connections, connections)                                                              \
     PART(ml_dump_jobs, jobs)                                                                       \
     PART(ml_finish, finish)                                                                        \
+    PART(ml_governor, governor)                                                                    \
     PART(ml_list, list)                                                                            \
     PART(ml_peak, peak)                                                                            \
     PART(ml_rates, rates)                                                                          \
@@ -67,7 +68,8 @@ enum ml_said {
     ML_SAID_STRANGERS,   /* other users' processes are refused */
     ML_SAID_COARSER,     /* the service is short of memory and has a process sampled */
     ML_SAID_DROPPED,     /* the service keeps only the totals of a process */
-    ML_SAID_QUOTA        /* the same, as a process uses more than its share */
+    ML_SAID_QUOTA,       /* the same, as a process uses more than its share */
+    ML_SAID_OVERHEAD     /* a process costs more than was promised */
 };
 
 struct ml_engine {

@@ -26,6 +26,7 @@ struct ml_page_shown {
     uint64_t footprint_bytes;
     uint64_t resident_bytes;
     uint64_t sampling_bytes;
+    uint64_t cost_ppm;
     const char *state; /* by its address */
     char note[64];
     char name[ML_PROCESS_NAME_BYTES];
@@ -47,6 +48,7 @@ static struct ml_page_shown shown_of(
     shown.footprint_bytes = process->footprint_bytes;
     shown.resident_bytes = process->resident_bytes;
     shown.sampling_bytes = process->sampling_bytes;
+    shown.cost_ppm = process->overhead != NULL ? ml_overhead_sum(process->overhead->whole) : 0;
     shown.is_running = process->is_running;
     shown.is_recording = ml_recording_is_on(process->recording);
     shown.state = process->state;

@@ -205,6 +205,17 @@ static void set_memory_and_times(json_t *json, const struct ml_engine_process *p
     ml_page_set_number(json, "end_ms", process->end.realtime_ns / 1000000);
 }
 
+/* What memlog costs it, beside what was promised. */
+static void put_overhead(json_t *json, const struct ml_overhead *overhead) {
+    if (overhead->promised_ppm > 0) {
+        ml_page_set_number(json, "promised_ppm", overhead->promised_ppm);
+    }
+    if (overhead->is_measured) {
+        ml_page_set_number(json, "cost_ppm", ml_overhead_sum(overhead->whole));
+        ml_page_set_number(json, "recent_cost_ppm", ml_overhead_sum(overhead->recent));
+    }
+}
+
 json_t *ml_page_process_row(
     const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
 ) {
@@ -214,6 +225,9 @@ json_t *ml_page_process_row(
         json, "reason", ml_recording_in_service(process->recording) ? "" : process->note
     );
     ml_page_set_number(json, "sampling_bytes", process->sampling_bytes);
+    if (process->overhead != NULL) {
+        put_overhead(json, process->overhead);
+    }
     ml_page_set_text(
         json, "stack_mode", mode < ML_STACK_MODE_COUNT ? ml_stack_mode_names[mode] : "?"
     );
@@ -391,7 +405,10 @@ stack_mode_of(struct ml_http_request *request, const struct ml_engine *engine, u
 }
 
 void ml_page_post_start(struct ml_page *page, struct ml_http_request *request) {
-    uint64_t sampling_bytes = ml_engine_options(page->engine)->sampling_bytes;
+    const struct ml_options *options = ml_engine_options(page->engine);
+    const bool is_governed =
+        options->overhead.promised_ppm != 0; /* 0: at what the promise allows */
+    uint64_t sampling_bytes = is_governed ? 0 : options->sampling_bytes;
     uint32_t stack_mode = 0;
     if (!ml_page_number_argument(
             request, "sampling_bytes", ML_SAMPLING_MAX_BYTES, &sampling_bytes
@@ -399,7 +416,7 @@ void ml_page_post_start(struct ml_page *page, struct ml_http_request *request) {
         !stack_mode_of(request, page->engine, &stack_mode)) {
         return;
     }
-    if (sampling_bytes == 0) {
+    if (sampling_bytes == 0 && !is_governed) {
         ml_page_answer_error(
             request, 400, "sampling_bytes=0: 1 records every allocation, N one in N bytes"
         );

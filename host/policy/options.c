@@ -97,6 +97,18 @@ static enum ml_status parse(
         ml_error_set(error, "--budget-suppressions goes with --budget=FILE");
         return ML_PEER_FORM;
     }
+    if (options->overhead.promised_ppm != 0 && options->sampling_bytes == 1) {
+        ml_error_set(
+            error,
+            "--overhead is kept by sampling, and --memlog-sampling-rate=1 records every "
+            "allocation: leave one of them out"
+        );
+        return ML_PEER_FORM;
+    }
+    if (options->overhead.promised_ppm != 0) {
+        options->overhead.least_bytes = ml_sampling_bytes(true, options->sampling_bytes);
+        options->sampling_bytes = ml_overhead_start(&options->overhead);
+    }
     options->sampling_bytes = ml_sampling_bytes(options->sampling, options->sampling_bytes);
     if (options->buffer_bytes != 0) {
         options->staging_slots =

@@ -12,6 +12,7 @@
 #include "base/error_message.h"
 #include "base/option_table.h"
 #include "host/policy/mode.h"
+#include "host/policy/overhead.h"
 #include "host/policy/page_place.h"
 #include "host/policy/patterns.h"
 #include "host/policy/trigger_rules.h"
@@ -66,6 +67,7 @@ struct ml_options {
     enum ml_stack_mode stack_mode;
     uint64_t sampling_bytes; /* 1: every allocation; at most ML_SAMPLING_MAX_BYTES */
     bool sampling;           /* --memlog-sampling: at the default rate unless a rate is given */
+    struct ml_overhead_rule overhead; /* --overhead; then sampling_bytes is where it begins */
     bool keep_small_allocations;
     enum ml_overrun overrun;
     enum ml_sandbox sandbox;

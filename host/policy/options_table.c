@@ -133,6 +133,11 @@ static bool read_peak_step(void *to, const char *value, struct ml_error_message 
     return false;
 }
 
+static bool read_overhead(void *to, const char *value, struct ml_error_message *why) {
+    (void)why;
+    return ml_overhead_read(value, &((struct ml_options *)to)->overhead.promised_ppm);
+}
+
 static bool read_threshold(void *to, const char *value, struct ml_error_message *why) {
     return ml_trigger_rules_threshold(&((struct ml_options *)to)->triggers, value, why) == ML_OK;
 }
@@ -284,6 +289,14 @@ static const struct ml_option options[] = {
     ML_ROW_STACK_MODE(struct ml_options, stack_mode),
     ML_ROW_SAMPLING(struct ml_options, sampling),
     ML_ROW_SAMPLING_RATE(struct ml_options, sampling_bytes),
+    {.name = "--overhead",
+     ML_READ_BY(read_overhead),
+     .value = "PERCENT",
+     .wants = "a share of a processor's time such as 1% or 0.5%, 50% at most,",
+     .help =
+         "sample so that memlog takes no more than PERCENT of each process's processor time, as "
+         "its client measures it: the interval follows, from 4K (or --memlog-sampling-rate) to "
+         "64M; memlog ps and the report tell what it costs"},
     {.name = "--allocator",
      ML_READ_BY(read_allocator),
      .value = "NAME=PREFIX",

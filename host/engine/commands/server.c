@@ -36,6 +36,10 @@ make_row(const struct ml_member *member, const struct memlog_service_client_figu
         .footprint_bytes = member->footprint_bytes,
         .name = ml_string_of(member->name),
         .note = ml_string_of(member->note),
+        .promised_ppm = member->overhead.promised_ppm,
+        .cost_ppm = ml_overhead_sum(member->overhead.whole),
+        .recent_cost_ppm = ml_overhead_sum(member->overhead.recent),
+        .cost_measured = member->overhead.is_measured,
     };
     if (figures != NULL) {
         row.live_bytes = figures->totals.live_bytes;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/engine/members/governor.h"
 #include "host/engine/members/targets.h"
 
 struct ml_control_page ml_member_control_page(
@@ -15,7 +16,7 @@ struct ml_control_page ml_member_control_page(
         .fork_enabled =
             ml_attachment_may_record(member->attachment) && ml_targets_want_forked(engine) ? 1 : 0,
         .enabled = enabled ? 1 : 0,
-        .sampling_bytes = has_own ? member->sampling_bytes : options->sampling_bytes,
+        .sampling_bytes = has_own ? member->sampling_bytes : ml_governor_interval(engine, member),
         .all_sampled = 1, /* nothing has been recorded yet */
         .stack_mode = has_own ? member->stack_mode : (uint32_t)options->stack_mode,
         .overrun = (uint32_t)options->overrun,
@@ -25,6 +26,7 @@ struct ml_control_page ml_member_control_page(
         .fork_pipe_bytes = engine->fork_pipe_bytes,
         .profile = member->profile,
         .hooks_entries = options->leaves_executables ? 0 : 1,
+        .measures_cost = options->overhead.promised_ppm != 0 ? 1 : 0,
     };
     memcpy(page.allocators, options->allocators, sizeof(page.allocators));
     return page;
@@ -80,8 +82,10 @@ void ml_member_record(struct ml_engine *engine, struct ml_member *member) {
         ml_service_link_add(
             &engine->link,
             member,
-            member->sampling_bytes != 0 ? member->sampling_bytes : engine->options->sampling_bytes
+            member->sampling_bytes != 0 ? member->sampling_bytes
+                                        : ml_governor_interval(engine, member)
         );
+        ml_governor_begin(engine, member);
     }
 }
 

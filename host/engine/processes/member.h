@@ -18,6 +18,7 @@
 #include "host/memory/history.h"
 #include "host/memory/status.h"
 #include "host/policy/command_line.h"
+#include "host/policy/overhead.h"
 #include "host/policy/role.h"
 #include "host/process/code_files.h"
 #include "host/process/info.h"
@@ -137,6 +138,7 @@ struct ml_member {
     struct ml_member_question sampled_alone;
     uint64_t sampling_bytes; /* of its own; 0: the run's, and the run's stack mode */
     uint32_t stack_mode;
+    struct ml_overhead overhead;          /* what memlog costs it */
     struct memlog_service_moment stopped; /* all 0: it was not */
     uint32_t profile;                     /* the one that it records, ipc/wire/staging.h */
     uint64_t fork_serial;

@@ -16,6 +16,7 @@
 #include "host/engine/list/list.h"
 #include "host/engine/list/walk.h"
 #include "host/engine/members/members.h"
+#include "host/engine/members/governor.h"
 #include "host/engine/members/rate.h"
 #include "host/engine/members/recorder.h"
 #include "host/engine/members/targets.h"

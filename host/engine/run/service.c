@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "host/engine/commands/connection.h"
 #include "host/engine/lifecycle.h"
+#include "host/engine/members/governor.h"
 #include "host/engine/members/rate.h"
 #include "host/engine/members/recorder.h"
 #include "host/engine/run/finish.h"
@@ -202,6 +203,7 @@ static void sample_coarser(struct ml_engine *engine, struct ml_member *member, u
     if (ml_member_interval(engine, member, bytes) != ML_OK) {
         return;
     }
+    member->overhead.least_bytes = bytes;
     char size[ML_SIZE_TEXT_BYTES];
     (void)snprintf(
         member->note,
@@ -370,6 +372,7 @@ enum ml_status
 ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_error_message *error) {
     struct ml_supervisor *supervisor = engine->supervisor;
     ml_rates_init(engine);
+    ml_governor_init(engine);
     ml_timer_init(&supervisor->restart_timer, on_restart_timer, engine);
     supervisor->serving_since = engine->start;
     supervisor->path = strdup(path);
@@ -392,6 +395,7 @@ void ml_engine_service_close(struct ml_engine *engine) {
     struct ml_supervisor *supervisor = engine->supervisor;
     ev_timer_stop(engine->loop, &supervisor->restart_timer);
     ml_rates_fini(engine);
+    ml_governor_fini(engine);
     ml_service_link_close(&engine->link);
     free(supervisor->path);
     supervisor->path = NULL;

@@ -1,5 +1,6 @@
 /* What people are shown of a run: by the page, which knows no internals. Room: host. */
 #include "host/engine/list/judge.h"
+#include "host/engine/members/governor.h"
 #include "host/engine/state.h"
 
 uint32_t ml_engine_processes_count(const struct ml_engine *engine) {
@@ -24,7 +25,8 @@ struct ml_engine_process ml_engine_process(const struct ml_engine *engine, uint3
         .is_recordable =
             member->endpoint.control_fd >= 0 && !ml_recording_is_lost(member->recording),
         .from_startup = member->from_startup,
-        .sampling_bytes = has_own ? member->sampling_bytes : engine->options->sampling_bytes,
+        .sampling_bytes = has_own ? member->sampling_bytes : ml_governor_interval(engine, member),
+        .overhead = engine->options->overhead.promised_ppm != 0 ? &member->overhead : NULL,
         .stack_mode = has_own ? member->stack_mode : (uint32_t)engine->options->stack_mode,
         .footprint_bytes = member->footprint_bytes,
         .resident_bytes = member->resident_bytes,

@@ -274,6 +274,16 @@ void ml_service_link_add(
     free(line);
 }
 
+static struct memlog_service_overhead overhead_of(const struct ml_overhead *overhead) {
+    return (struct memlog_service_overhead){
+        .promised_ppm = overhead->promised_ppm,
+        .recording_ppm = overhead->whole.recording_ppm,
+        .passing_ppm = overhead->whole.passing_ppm,
+        .measured = overhead->is_measured,
+        .shortest_bytes = overhead->shortest_bytes,
+    };
+}
+
 void ml_service_link_trouble(
     struct ml_service_link *link, const struct ml_member *member, const char *trouble
 ) {
@@ -290,7 +300,8 @@ void ml_service_link_trouble(
              .second_libc = member->libc_files > 1,
              .name = ml_string_of(member->name),
              .executable = ml_string_of(member->executable),
-             .trouble = ml_string_of(trouble)},
+             .trouble = ml_string_of(trouble),
+             .overhead = overhead_of(&member->overhead)},
     };
     struct ml_string *line = fill_line(&member->line, &request.facts.command_line);
     ml_service_link_sent(

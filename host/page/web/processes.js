@@ -213,13 +213,25 @@ function fill(one, depth) {
   set(parts.growthBelow, growthText);
   if (one.isSeen) { spark(parts.spark, one.history); }
   set(parts.resident, row.resident_bytes ? sizeText(row.resident_bytes) : "");
-  set(parts.sampling, !row.recording ? "" : row.sampling_bytes > 1 ? `1 in ${sizeText(row.sampling_bytes)}` : "every one");
+  set(parts.sampling, samplingOf(row));
   set(parts.events, one.rate >= 1 ? `${countText(Math.round(one.rate))}/s` : "");
   set(parts.lost, row.lost_events ? countText(row.lost_events) : "");
   parts.lost.classList.toggle("bad", row.lost_events > 0);
   set(parts.action, row.recording ? "Stop recording" : "Record");
   parts.action.setAttribute("aria-label", `${row.recording ? "Stop recording" : "Record"} ${row.name} ${row.pid}`);
   parts.action.hidden = over || !live || row.recordable === false;
+}
+
+// "1 in 64 KiB, cost 0.6 % of 1 %"
+function samplingOf(row) {
+  if (!row.recording) { return ""; }
+  const every = row.sampling_bytes > 1 ? `1 in ${sizeText(row.sampling_bytes)}` : "every one";
+  return row.cost_ppm === undefined ? every : `${every}, cost ${percentOf(row.cost_ppm)} of ${percentOf(row.promised_ppm)}`;
+}
+
+function percentOf(millionths) {
+  const percent = millionths / 10000;
+  return `${percent < 0.1 ? percent.toFixed(2) : percent < 10 ? Number(percent.toFixed(1)) : Math.round(percent)} %`;
 }
 
 function saySelection() {
