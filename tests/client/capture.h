@@ -61,6 +61,7 @@ struct capture_options {
     bool attach;
     bool entries;            /* hook an allocator inside the executable */
     uint64_t sampling_bytes; /* 0: record each block */
+    bool measures_cost;
 };
 
 struct capture {

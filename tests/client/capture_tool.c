@@ -1,7 +1,7 @@
 /* By hand: run any program under the client alone and print what it streamed, or keep it:
- * out/capture_tool [--streams=FOLDER] [--attach] [--entries] [--sampling=BYTES] PROGRAM [ARGS...]
- * writes a file FOLDER/PID.stream for each process (a later one of the same pid: PID.2.stream), for
- * out/replay and out/stream_tool.
+ * out/capture_tool [--streams=FOLDER] [--attach] [--entries] [--sampling=BYTES] [--measures]
+ * PROGRAM [ARGS...] writes a file FOLDER/PID.stream for each process (a later one of the same pid:
+ * PID.2.stream), for out/replay and out/stream_tool.
  */
 #include <check.h>
 #include <inttypes.h>
@@ -18,6 +18,7 @@ static const char *streams_folder; /* NULL: print */
 static bool attaches;
 static bool hooks_entries;
 static uint64_t sampling_bytes; /* 0: each block is recorded */
+static bool measures_cost;
 
 static void write_stream(const struct captured_process *process) {
     char path[4200];
@@ -79,7 +80,8 @@ START_TEST(capture_the_program) {
         .no_events = streams_folder != NULL,
         .attach = attaches,
         .entries = hooks_entries,
-        .sampling_bytes = sampling_bytes};
+        .sampling_bytes = sampling_bytes,
+        .measures_cost = measures_cost};
     capture_run(&capture, &options, program);
     for (size_t i = 0; i < capture.processes_count; i++) {
         if (streams_folder != NULL) {
@@ -114,7 +116,9 @@ static bool take_option(const char *given) {
     }
     attaches = attaches || strcmp(given, "--attach") == 0;
     hooks_entries = hooks_entries || strcmp(given, "--entries") == 0;
-    return strcmp(given, "--attach") == 0 || strcmp(given, "--entries") == 0;
+    measures_cost = measures_cost || strcmp(given, "--measures") == 0;
+    return strcmp(given, "--attach") == 0 || strcmp(given, "--entries") == 0 ||
+           strcmp(given, "--measures") == 0;
 }
 
 int main(int count, char **arguments) {

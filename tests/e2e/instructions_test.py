@@ -16,6 +16,8 @@ SQLITE_MOST = 200
 ENTRIES_MOST = 168
 ENTRIES_PASSED_MOST = 25
 NAMES_PASSED_MOST = 17
+# To decide by chance whether a recorded call is timed, and what one of sixteen does then.
+MEASURED_MOST = 30
 START_MOST = 130000  # in a program with few libraries
 # A block that a program reports itself, with the loop and the call: 170. malloc's event has 153, and its own call beside.
 REPORTED_MOST = 176
@@ -85,6 +87,13 @@ class Instructions(harness.Case):
         self.assertLess(by_names, NAMES_PASSED_MOST)
         self.assertLess(by_entries, ENTRIES_PASSED_MOST)
         self.assertGreater(by_entries, by_names)  # by two jumps and a guard
+
+    def test_measuring_the_cost(self):
+        """What --overhead adds: nothing to a call that is passed over, little to one that is recorded."""
+        tight = str(harness.OUT / "bench-tight")
+        runs = [self.added([tight, "10000"], [tight, "60000"], "--sampling=64", *more) for more in ([], ["--measures"])]
+        self.assertLess(runs[1] - runs[0], MEASURED_MOST)
+        self.assertGreater(runs[1], runs[0])
 
     def test_a_tight_loop(self):
         tight = str(harness.OUT / "bench-tight")
