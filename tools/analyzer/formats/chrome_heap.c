@@ -296,6 +296,10 @@ static void put_all_figures(struct writer *writer, uint64_t no_stack) {
     ml_json_number_member(json, "version", VERSION);
     ml_json_string_member(json, "role", ml_profile_role_name(process->role));
     ml_json_number_member(json, "sampling_bytes", process->sampling_bytes);
+    if (process->overhead.promised_ppm != 0) {
+        ml_json_number_member(json, "promised_ppm", process->overhead.promised_ppm);
+        ml_json_number_member(json, "cost_ppm", ml_profile_cost_ppm(process));
+    }
     ml_json_number_member(json, "processes", ml_profile_stands_for(process));
     ml_json_number_member(json, "private_bytes", process->footprint_bytes);
     ml_json_number_member(json, "left_bytes", writer->heap->left_bytes);

@@ -63,7 +63,8 @@ bool ml_chrome_heap_tells(
  *
  * Shape:  "memlog": {"version": 1, "role": NAME, "sampling_bytes": N, "processes": N,
  *         "private_bytes": N, "left_bytes": N, "left_blocks": N, "heaps": {NAME: {"nodes": [],
- * "types": [], "peak_counts": [], "peak_sizes": [], "total_counts": [], "total_sizes": []}}}. A row
+ * "types": [], "peak_counts": [], "peak_sizes": [], "total_counts": [], "total_sizes": []}}}. With
+ *         --overhead "promised_ppm": N, "cost_ppm": N too. A row
  * has the node and type of its stack, as in heaps_v2; peaks are shares of the peak of all processes
  * together. Errors: ML_ENV_MEMORY: what was written is no whole member. */
 ML_NODISCARD enum ml_status ml_chrome_heap_write(
