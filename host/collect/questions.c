@@ -7,14 +7,15 @@
 #include "host/collect/questions_internal.h"
 #include "host/collect/statistics.h"
 
-extern const char ml_collect_questions[]; /* sql/questions.sql */
-
 const char *const ml_question_names[ML_ASK_COUNT + 1] = {
     "programs", "builds", "top", "flame", "diff", "hosts", "reports", "report", NULL};
 const char *const ml_asked_metrics[4] = {"live", "peak", "total", NULL};
 
-static const char *const sql_names[ML_SQL_COUNT] = {
-    [ML_SQL_WORD] = "word",
+struct ml_questions {
+    struct ml_asking *asking;
+};
+
+const char *const ml_ask_names[ML_SQL_COUNT] = {
     [ML_SQL_PROGRAMS] = "programs",
     [ML_SQL_BUILDS] = "builds",
     [ML_SQL_DUMPS_OF_SUMS] = "dumps_of_sums",
@@ -32,14 +33,13 @@ static const char *const sql_names[ML_SQL_COUNT] = {
     [ML_SQL_ROWS] = "rows",
 };
 
-/* ---- statements */
+/* ---- what engines are told */
 
-/* The statement behind "-- name: NAME", up to the next one. Owner: free. NULL: it is not there. */
-static char *statement_text(const char *name) {
+char *ml_ask_text(const char *file, enum ml_ask which) {
     enum { HEAD_BYTES = 64 };
     char head[HEAD_BYTES];
-    (void)snprintf(head, sizeof(head), "-- name: %s\n", name);
-    const char *begin = strstr(ml_collect_questions, head);
+    (void)snprintf(head, sizeof(head), "-- name: %s\n", ml_ask_names[which]);
+    const char *begin = strstr(file, head);
     if (begin == NULL) {
         return NULL;
     }
@@ -48,96 +48,69 @@ static char *statement_text(const char *name) {
     return end != NULL ? strndup(begin, (size_t)(end - begin)) : strdup(begin);
 }
 
-struct ml_questions *
-ml_questions_open(const struct ml_store *store, struct ml_error_message *error) {
-    struct ml_questions *questions = calloc(1, sizeof(*questions));
-    bool done = questions != NULL;
-    if (done) {
-        questions->db = *ml_store_db(store);
-    }
-    for (enum ml_ask i = 0; done && i < ML_SQL_COUNT; i++) {
-        char *text = statement_text(sql_names[i]);
-        questions->statements[i] = text != NULL ? ml_db_prepare(&questions->db, text, error) : NULL;
-        free(text);
-        done = questions->statements[i] != NULL;
-    }
-    if (!done) {
-        ml_questions_close(questions);
-        return NULL;
-    }
-    return questions;
-}
-
-void ml_questions_close(struct ml_questions *take_questions) {
-    for (enum ml_ask i = 0; take_questions != NULL && i < ML_SQL_COUNT; i++) {
-        (void)sqlite3_finalize(take_questions->statements[i]);
-    }
-    free(take_questions);
-}
-
-static int64_t word_of(const struct ml_questions *questions, const char *word) {
-    sqlite3_stmt *statement = questions->statements[ML_SQL_WORD];
-    if (word == NULL || word[0] == '\0') {
-        return 0;
-    }
-    ml_db_bind_text(statement, ":word", word);
-    return ml_db_number(statement, -1);
-}
-
-/* The Monday of that time, as host/collect/store.c counts weeks. */
-static int64_t week_of(uint64_t time_ms) {
-    return (int64_t)(time_ms / 86400000 + 3) / 7 * 7 - 3;
-}
-
-sqlite3_stmt *ml_answering_use(const struct ml_answering *answering, enum ml_ask which) {
-    sqlite3_stmt *statement = answering->questions->statements[which];
-    const struct ml_question *question = answering->question;
+struct ml_ask_times ml_ask_times(const struct ml_question *question) {
     const uint64_t until_ms = question->until_ms > 0 ? question->until_ms : (uint64_t)1 << 52;
-    const struct {
-        const char *name;
-        int64_t value;
-    } numbers[] = {
-        {":team", answering->team},
-        {":program", answering->program},
-        {":build", answering->build},
-        {":other", answering->other},
-        {":host", answering->host},
-        {":metric", question->metric},
-        {":control", question->control_only},
-        {":from", week_of(question->from_ms)},
-        {":until", week_of(until_ms)},
-        {":from_ms", (int64_t)question->from_ms},
-        {":until_ms", (int64_t)until_ms},
-        {":limit", (int64_t)(question->limit > 0 ? question->limit : ML_ASK_LIMIT)},
+    return (struct ml_ask_times){
+        .from_ms = question->from_ms,
+        .until_ms = until_ms,
+        .from_week = ml_week_of(question->from_ms),
+        .until_week = ml_week_of(until_ms),
     };
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        ml_db_bind_number(statement, numbers[i].name, numbers[i].value);
-    }
-    ml_db_bind_text(statement, ":guid", question->guid != NULL ? question->guid : "");
-    return statement;
 }
 
-bool ml_answering_row(struct ml_answering *answering, sqlite3_stmt *statement) {
-    const int state = sqlite3_step(statement);
-    if (state == SQLITE_ROW) {
-        return true;
-    }
-    if (state != SQLITE_DONE) {
-        answering->status = ML_ENV_SYSTEM;
-        ml_error_set(answering->error, "%s", sqlite3_errmsg(answering->questions->db.handle));
-    }
-    (void)sqlite3_reset(statement);
-    return false;
+uint64_t ml_ask_limit(const struct ml_question *question) {
+    return question->limit > 0 ? question->limit : ML_ASK_LIMIT;
 }
 
-const char *ml_answering_text(sqlite3_stmt *statement, int column) {
-    const unsigned char *text = sqlite3_column_text(statement, column);
-    return text != NULL ? (const char *)text : "";
+/* ---- rows */
+
+struct ml_store_rows *
+ml_answering_find(struct ml_answering *answering, enum ml_ask which, int64_t id) {
+    return answering->asking->engine->rows(
+        answering->asking, which, (struct ml_ask_bound){.id = id}
+    );
 }
 
-uint64_t ml_answering_number(sqlite3_stmt *statement, int column) {
-    const double number = sqlite3_column_double(statement, column);
+void ml_answering_expect(
+    struct ml_answering *answering, enum ml_ask which, const int64_t *ids, size_t count
+) {
+    if (count > 0) {
+        answering->asking->engine->expect(answering->asking, which, ids, count);
+    }
+}
+
+bool ml_store_rows_next(struct ml_store_rows *rows) {
+    return rows->engine->next(rows);
+}
+
+void ml_store_rows_end(struct ml_store_rows *rows) {
+    rows->engine->end(rows);
+}
+
+const char *ml_store_rows_text(const struct ml_store_rows *rows, int column) {
+    return rows->engine->text(rows, column);
+}
+
+int64_t ml_store_rows_id(const struct ml_store_rows *rows, int column) {
+    return rows->engine->id(rows, column);
+}
+
+double ml_store_rows_real(const struct ml_store_rows *rows, int column) {
+    return rows->engine->real(rows, column);
+}
+
+uint64_t ml_store_rows_number(const struct ml_store_rows *rows, int column) {
+    const double number = ml_store_rows_real(rows, column);
     return number > 0 && number < 0x1p63 ? (uint64_t)llround(number) : 0;
+}
+
+int64_t ml_answering_one(struct ml_store_rows *rows, int64_t missing) {
+    if (!ml_store_rows_next(rows)) {
+        return missing;
+    }
+    const int64_t number = ml_store_rows_id(rows, 0);
+    ml_store_rows_end(rows);
+    return number;
 }
 
 /* ---- lists */
@@ -149,17 +122,18 @@ struct column {
     enum column_kind kind;
 };
 
-static void put_row(struct ml_json *json, sqlite3_stmt *statement, const struct column *columns) {
+static void
+put_row(struct ml_json *json, struct ml_store_rows *rows, const struct column *columns) {
     for (int i = 0; columns[i].name != NULL; i++) {
         switch (columns[i].kind) {
         case COLUMN_TEXT:
-            ml_json_string_member(json, columns[i].name, ml_answering_text(statement, i));
+            ml_json_string_member(json, columns[i].name, ml_store_rows_text(rows, i));
             break;
         case COLUMN_BOOL:
-            ml_json_bool_member(json, columns[i].name, ml_answering_number(statement, i) != 0);
+            ml_json_bool_member(json, columns[i].name, ml_store_rows_number(rows, i) != 0);
             break;
         case COLUMN_NUMBER:
-            ml_json_number_member(json, columns[i].name, ml_answering_number(statement, i));
+            ml_json_number_member(json, columns[i].name, ml_store_rows_number(rows, i));
             break;
         }
     }
@@ -171,11 +145,11 @@ static void put_list(
     enum ml_ask which,
     const struct column *columns
 ) {
-    sqlite3_stmt *statement = ml_answering_use(answering, which);
+    struct ml_store_rows *rows = ml_answering_find(answering, which, 0);
     ml_json_open_member(&answering->json, name, '[');
-    while (ml_answering_row(answering, statement)) {
+    while (ml_store_rows_next(rows)) {
         ml_json_open(&answering->json, '{');
-        put_row(&answering->json, statement, columns);
+        put_row(&answering->json, rows, columns);
         ml_json_close(&answering->json, '}');
     }
     ml_json_close(&answering->json, ']');
@@ -196,13 +170,13 @@ static void answer_programs(struct ml_answering *answering) {
 }
 
 /* The mean of the control population with its interval; null where there is no such dump. */
-static void put_control(struct ml_json *json, sqlite3_stmt *statement) {
-    const uint64_t count = ml_answering_number(statement, 6);
-    const double mean = sqlite3_column_double(statement, 7);
+static void put_control(struct ml_json *json, struct ml_store_rows *rows) {
+    const uint64_t count = ml_store_rows_number(rows, 6);
+    const double mean = ml_store_rows_real(rows, 7);
     const struct ml_side side = {
         .count = count,
         .sum = mean * (double)count,
-        .squares = sqlite3_column_double(statement, 8) * (double)count};
+        .squares = ml_store_rows_real(rows, 8) * (double)count};
     if (count == 0) {
         ml_json_key(json, "control");
         ml_json_null(json);
@@ -210,7 +184,7 @@ static void put_control(struct ml_json *json, sqlite3_stmt *statement) {
     }
     ml_json_open_member(json, "control", '{');
     ml_json_number_member(json, "dumps", count);
-    ml_json_number_member(json, "mean_live_bytes", ml_answering_number(statement, 7));
+    ml_json_number_member(json, "mean_live_bytes", ml_store_rows_number(rows, 7));
     ml_json_number_member(
         json, "mean_live_bytes_interval", (uint64_t)llround(ml_statistics_interval(side))
     );
@@ -226,18 +200,14 @@ static void answer_builds(struct ml_answering *answering) {
         {"dumps", COLUMN_NUMBER},
         {"hosts", COLUMN_NUMBER},
         {NULL, COLUMN_TEXT}};
-    sqlite3_stmt *statement = ml_answering_use(answering, ML_SQL_BUILDS);
+    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_BUILDS, 0);
     ml_json_open_member(&answering->json, "builds", '[');
-    while (ml_answering_row(answering, statement)) {
+    while (ml_store_rows_next(rows)) {
         ml_json_open(&answering->json, '{');
-        put_row(&answering->json, statement, columns);
-        put_control(&answering->json, statement);
-        ml_json_number_member(
-            &answering->json, "mean_live_bytes", ml_answering_number(statement, 9)
-        );
-        ml_json_number_member(
-            &answering->json, "most_peak_bytes", ml_answering_number(statement, 10)
-        );
+        put_row(&answering->json, rows, columns);
+        put_control(&answering->json, rows);
+        ml_json_number_member(&answering->json, "mean_live_bytes", ml_store_rows_number(rows, 9));
+        ml_json_number_member(&answering->json, "most_peak_bytes", ml_store_rows_number(rows, 10));
         ml_json_close(&answering->json, '}');
     }
     ml_json_close(&answering->json, ']');
@@ -257,10 +227,12 @@ static void answer_hosts(struct ml_answering *answering) {
     struct ml_json *json = &answering->json;
     const bool is_of_stack = answering->question->stack != 0;
     const int64_t median =
-        is_of_stack ? -1 : ml_db_number(ml_answering_use(answering, ML_SQL_MEDIAN_OF_CONTROL), -1);
-    sqlite3_stmt *statement =
-        ml_answering_use(answering, is_of_stack ? ML_SQL_HOSTS_OF_STACK : ML_SQL_HOSTS);
-    ml_db_bind_number(statement, ":names", answering->question->stack);
+        is_of_stack
+            ? -1
+            : ml_answering_one(ml_answering_find(answering, ML_SQL_MEDIAN_OF_CONTROL, 0), -1);
+    struct ml_store_rows *rows = ml_answering_find(
+        answering, is_of_stack ? ML_SQL_HOSTS_OF_STACK : ML_SQL_HOSTS, answering->question->stack
+    );
     ml_json_key(json, "control_median_live_bytes");
     if (median >= 0) {
         ml_json_number(json, (uint64_t)median);
@@ -268,13 +240,13 @@ static void answer_hosts(struct ml_answering *answering) {
         ml_json_null(json);
     }
     ml_json_open_member(json, "hosts", '[');
-    while (ml_answering_row(answering, statement)) {
+    while (ml_store_rows_next(rows)) {
         ml_json_open(json, '{');
-        put_row(json, statement, columns);
+        put_row(json, rows, columns);
         ml_json_bool_member(
             json,
             "deviates",
-            median > 0 && sqlite3_column_double(statement, 2) > (double)DEVIATES_BY * (double)median
+            median > 0 && ml_store_rows_real(rows, 2) > (double)DEVIATES_BY * (double)median
         );
         ml_json_close(json, '}');
     }
@@ -345,22 +317,26 @@ static const char *missing(const struct ml_question *question) {
                : NULL;
 }
 
+static void put_missing(struct ml_answering *answering) {
+    const char *const *missing_shards = answering->asking->engine->missing(answering->asking);
+    ml_json_open_member(&answering->json, "missing_shards", '[');
+    for (size_t i = 0; missing_shards[i] != NULL; i++) {
+        ml_json_string(&answering->json, missing_shards[i]);
+    }
+    ml_json_close(&answering->json, ']');
+}
+
 enum ml_status ml_questions_ask(
     struct ml_questions *questions,
     const struct ml_question *question,
     FILE *out,
     struct ml_error_message *error
 ) {
+    struct ml_asking *asking = questions->asking;
     struct ml_answering answering = {
-        .questions = questions,
+        .asking = asking,
         .question = question,
         .json = ml_json_over(out),
-        .team = word_of(questions, question->team),
-        .program = word_of(questions, question->program),
-        .build = word_of(questions, question->build),
-        .other = word_of(questions, question->other),
-        .host = word_of(questions, question->host),
-        .error = error,
         .status = ML_OK,
     };
     const char *what = missing(question);
@@ -368,13 +344,40 @@ enum ml_status ml_questions_ask(
         ml_error_set(error, "%s", what);
         return ML_ENV_MISSING;
     }
+    const enum ml_status begun = asking->engine->begin(asking, question, error);
+    if (begun != ML_OK) {
+        return begun;
+    }
     ml_json_open(&answering.json, '{');
     ml_json_number_member(&answering.json, "memlog", 1);
-    /* Shards that did not answer; the embedded store is whole. */
-    ml_json_open_member(&answering.json, "missing_shards", '[');
-    ml_json_close(&answering.json, ']');
+    put_missing(&answering);
     answers[question->kind].answer(&answering);
     ml_json_close(&answering.json, '}');
     (void)fputc('\n', out);
-    return answering.status;
+    const enum ml_status ended = asking->engine->end(asking, error);
+    return answering.status != ML_OK ? answering.status : ended;
+}
+
+/* ---- open and close */
+
+struct ml_questions *
+ml_questions_open(const struct ml_store *store, struct ml_error_message *error) {
+    struct ml_questions *questions = calloc(1, sizeof(*questions));
+    if (questions == NULL) {
+        ml_error_set(error, "memory ran out");
+        return NULL;
+    }
+    questions->asking = store->engine->ask_open(store, error);
+    if (questions->asking == NULL) {
+        ml_questions_close(questions);
+        return NULL;
+    }
+    return questions;
+}
+
+void ml_questions_close(struct ml_questions *take_questions) {
+    if (take_questions != NULL && take_questions->asking != NULL) {
+        take_questions->asking->engine->close(take_questions->asking);
+    }
+    free(take_questions);
 }

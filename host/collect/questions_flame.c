@@ -137,7 +137,6 @@ static void know(struct flame *flame, int64_t stack, uint32_t node) {
 /* The node of a stack; its callers' come first. A contract bounds how deep they lie. */
 static uint32_t node_of(struct flame *flame, int64_t stack, unsigned depth) {
     enum { NAME_BYTES = 640 };
-    sqlite3_stmt *statement = flame->answering->questions->statements[ML_SQL_NODE];
     char name[NAME_BYTES];
     if (stack == 0 || flame->is_failed || depth > MEMLOG_FLEET_MAX_FRAMES_IN_STACK) {
         return 0;
@@ -148,18 +147,18 @@ static uint32_t node_of(struct flame *flame, int64_t stack, unsigned depth) {
             return flame->known_nodes[at];
         }
     }
-    ml_db_bind_number(statement, ":stack", stack);
-    if (!ml_answering_row(flame->answering, statement)) {
+    struct ml_store_rows *rows = ml_answering_find(flame->answering, ML_SQL_NODE, stack);
+    if (!ml_store_rows_next(rows)) {
         return 0;
     }
-    const int64_t parent = sqlite3_column_int64(statement, 0);
-    const char *function = ml_answering_text(statement, 1);
+    const int64_t parent = ml_store_rows_id(rows, 0);
+    const char *function = ml_store_rows_text(rows, 1);
     if (function[0] != '\0') {
         (void)snprintf(name, sizeof(name), "%s", function);
     } else {
-        (void)snprintf(name, sizeof(name), "[%s]", ml_answering_text(statement, 2));
+        (void)snprintf(name, sizeof(name), "[%s]", ml_store_rows_text(rows, 2));
     }
-    (void)sqlite3_reset(statement);
+    ml_store_rows_end(rows);
     const uint32_t node = child_of(flame, node_of(flame, parent, depth + 1), name, stack);
     know(flame, stack, node);
     return node;
@@ -191,26 +190,87 @@ static void flame_fini(struct flame *flame) {
     free(flame->known_nodes);
 }
 
+/* ---- what is merged */
+
+struct sum {
+    int64_t stack;
+    double live, peak, total;
+};
+
+struct sums {
+    struct sum *list;
+    int64_t *stacks; /* of the list, once more, as engines want them */
+    size_t count, capacity;
+};
+
+static bool sums_reserve(struct sums *sums) {
+    if (sums->count < sums->capacity) {
+        return true;
+    }
+    const size_t wanted = sums->capacity > 0 ? sums->capacity * 2 : 1024;
+    struct sum *list = reallocarray(sums->list, wanted, sizeof(*list));
+    if (list == NULL) {
+        return false;
+    }
+    sums->list = list;
+    int64_t *stacks = reallocarray(sums->stacks, wanted, sizeof(*stacks));
+    if (stacks == NULL) {
+        return false;
+    }
+    sums->stacks = stacks;
+    sums->capacity = wanted;
+    return true;
+}
+
+/* False: no memory. */
+static bool sums_read(struct sums *sums, struct ml_store_rows *rows) {
+    while (ml_store_rows_next(rows)) {
+        if (!sums_reserve(sums)) {
+            ml_store_rows_end(rows);
+            return false;
+        }
+        sums->stacks[sums->count] = ml_store_rows_id(rows, 0);
+        sums->list[sums->count++] = (struct sum
+        ){.stack = ml_store_rows_id(rows, 0),
+          .live = ml_store_rows_real(rows, 1),
+          .peak = ml_store_rows_real(rows, 2),
+          .total = ml_store_rows_real(rows, 3)};
+    }
+    return true;
+}
+
+static void merge(struct flame *flame, const struct sums *sums) {
+    for (size_t i = 0; !flame->is_failed && i < sums->count; i++) {
+        const struct sum *sum = &sums->list[i];
+        const uint32_t node = node_of(flame, sum->stack, 0);
+        if (!flame->is_failed) {
+            flame->nodes[node].live += sum->live;
+            flame->nodes[node].peak += sum->peak;
+            flame->nodes[node].total += sum->total;
+        }
+    }
+}
+
 void ml_answer_flame(struct ml_answering *answering) {
     struct flame flame = {.answering = answering};
+    struct sums sums = {.list = NULL};
     ml_answering_put_sums(&answering->json, ml_answering_sums(answering));
     flame.is_failed = !nodes_reserve(&flame);
     if (!flame.is_failed) {
         flame.nodes[flame.count++] = (struct flame_node){.name = NULL};
     }
-    sqlite3_stmt *statement = ml_answering_use(answering, ML_SQL_SUMS);
-    while (ml_answering_row(answering, statement)) {
-        const uint32_t node = node_of(&flame, sqlite3_column_int64(statement, 0), 0);
-        if (!flame.is_failed) {
-            flame.nodes[node].live += sqlite3_column_double(statement, 1);
-            flame.nodes[node].peak += sqlite3_column_double(statement, 2);
-            flame.nodes[node].total += sqlite3_column_double(statement, 3);
-        }
+    flame.is_failed =
+        flame.is_failed || !sums_read(&sums, ml_answering_find(answering, ML_SQL_SUMS, 0));
+    if (!flame.is_failed) {
+        ml_answering_expect(answering, ML_SQL_NODE, sums.stacks, sums.count);
+        merge(&flame, &sums);
     }
     if (flame.is_failed) {
         answering->status = ML_ENV_MEMORY;
     } else {
         put_flame(&answering->json, &flame);
     }
+    free(sums.list);
+    free(sums.stacks);
     flame_fini(&flame);
 }

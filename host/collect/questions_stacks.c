@@ -16,19 +16,18 @@ void ml_answering_id(struct ml_json *json, const char *name, int64_t id) {
 
 void ml_answering_path(struct ml_answering *answering, int64_t stack) {
     struct ml_json *json = &answering->json;
-    sqlite3_stmt *statement = answering->questions->statements[ML_SQL_PATH];
-    ml_db_bind_number(statement, ":stack", stack);
+    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_PATH, stack);
     ml_json_open_member(json, "frames", '[');
-    while (ml_answering_row(answering, statement)) {
-        const char *function = ml_answering_text(statement, 0);
+    while (ml_store_rows_next(rows)) {
+        const char *function = ml_store_rows_text(rows, 0);
         if (function[0] != '\0') {
             ml_json_string(json, function);
             continue;
         }
         ml_json_open(json, '[');
-        ml_json_string(json, ml_answering_text(statement, 1));
-        ml_json_string(json, ml_answering_text(statement, 2));
-        ml_json_number(json, ml_answering_number(statement, 3));
+        ml_json_string(json, ml_store_rows_text(rows, 1));
+        ml_json_string(json, ml_store_rows_text(rows, 2));
+        ml_json_number(json, ml_store_rows_number(rows, 3));
         ml_json_close(json, ']');
     }
     ml_json_close(json, ']');
@@ -37,16 +36,16 @@ void ml_answering_path(struct ml_answering *answering, int64_t stack) {
 /* ---- who holds most */
 
 struct ml_answer_sums ml_answering_sums(struct ml_answering *answering) {
-    sqlite3_stmt *statement = ml_answering_use(answering, ML_SQL_DUMPS_OF_SUMS);
+    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_DUMPS_OF_SUMS, 0);
     struct ml_answer_sums sums = {.dumps = 0};
-    if (ml_answering_row(answering, statement)) {
+    if (ml_store_rows_next(rows)) {
         sums = (struct ml_answer_sums
-        ){.dumps = sqlite3_column_double(statement, 0),
-          .live = sqlite3_column_double(statement, 1),
-          .peak = sqlite3_column_double(statement, 2),
-          .total = sqlite3_column_double(statement, 3)};
+        ){.dumps = ml_store_rows_real(rows, 0),
+          .live = ml_store_rows_real(rows, 1),
+          .peak = ml_store_rows_real(rows, 2),
+          .total = ml_store_rows_real(rows, 3)};
     }
-    (void)sqlite3_reset(statement);
+    ml_store_rows_end(rows);
     return sums;
 }
 
@@ -57,42 +56,75 @@ void ml_answering_put_sums(struct ml_json *json, struct ml_answer_sums sums) {
     ml_json_double_member(json, "total_bytes", sums.total);
 }
 
-static uint64_t hosts_of(struct ml_answering *answering, int64_t names) {
-    sqlite3_stmt *statement = ml_answering_use(answering, ML_SQL_HOSTS_OF_NAMES);
-    ml_db_bind_number(statement, ":names", names);
-    return (uint64_t)ml_db_number(statement, 0);
+/* Stacks of one list of names. */
+struct held {
+    int64_t names, stack;
+    double live, peak, total, dumps, live_blocks;
+    uint64_t most;
+};
+
+static struct held held_of(const struct ml_store_rows *rows) {
+    return (struct held){
+        .names = ml_store_rows_id(rows, 0),
+        .stack = ml_store_rows_id(rows, 1),
+        .live = ml_store_rows_real(rows, 2),
+        .peak = ml_store_rows_real(rows, 3),
+        .total = ml_store_rows_real(rows, 4),
+        .dumps = ml_store_rows_real(rows, 5),
+        .most = ml_store_rows_number(rows, 6),
+        .live_blocks = ml_store_rows_real(rows, 7),
+    };
 }
 
 static void
-put_top(struct ml_answering *answering, sqlite3_stmt *statement, struct ml_answer_sums all) {
+put_held(struct ml_answering *answering, const struct held *held, struct ml_answer_sums all) {
     struct ml_json *json = &answering->json;
     const double dumps = all.dumps > 0 ? all.dumps : 1;
+    const int64_t hosts =
+        ml_answering_one(ml_answering_find(answering, ML_SQL_HOSTS_OF_NAMES, held->names), 0);
     ml_json_open(json, '{');
-    ml_answering_id(json, "stack", sqlite3_column_int64(statement, 0));
-    ml_json_double_member(json, "live_bytes", sqlite3_column_double(statement, 2));
-    ml_json_double_member(json, "peak_bytes", sqlite3_column_double(statement, 3));
-    ml_json_double_member(json, "total_bytes", sqlite3_column_double(statement, 4));
-    ml_json_double_member(json, "live_blocks", sqlite3_column_double(statement, 7));
-    ml_json_double_member(json, "mean_live_bytes", sqlite3_column_double(statement, 2) / dumps);
-    ml_json_double_member(json, "mean_peak_bytes", sqlite3_column_double(statement, 3) / dumps);
-    ml_json_double_member(
-        json, "share_of_dumps", fmin(1, sqlite3_column_double(statement, 5) / dumps)
-    );
-    ml_json_number_member(json, "most_live_bytes", ml_answering_number(statement, 6));
-    ml_json_number_member(json, "hosts", hosts_of(answering, sqlite3_column_int64(statement, 0)));
-    ml_answering_path(answering, sqlite3_column_int64(statement, 1));
+    ml_answering_id(json, "stack", held->names);
+    ml_json_double_member(json, "live_bytes", held->live);
+    ml_json_double_member(json, "peak_bytes", held->peak);
+    ml_json_double_member(json, "total_bytes", held->total);
+    ml_json_double_member(json, "live_blocks", held->live_blocks);
+    ml_json_double_member(json, "mean_live_bytes", held->live / dumps);
+    ml_json_double_member(json, "mean_peak_bytes", held->peak / dumps);
+    ml_json_double_member(json, "share_of_dumps", fmin(1, held->dumps / dumps));
+    ml_json_number_member(json, "most_live_bytes", held->most);
+    ml_json_number_member(json, "hosts", (uint64_t)hosts);
+    ml_answering_path(answering, held->stack);
     ml_json_close(json, '}');
 }
 
 void ml_answer_top(struct ml_answering *answering) {
     const struct ml_answer_sums all = ml_answering_sums(answering);
-    sqlite3_stmt *statement = ml_answering_use(answering, ML_SQL_TOP);
+    const uint64_t limit = ml_ask_limit(answering->question);
+    struct held *list = calloc(limit, sizeof(*list));
+    int64_t *ids = calloc(limit, sizeof(*ids));
+    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_TOP, 0);
+    size_t count = 0;
+    if (list == NULL || ids == NULL) {
+        answering->status = ML_ENV_MEMORY;
+    }
+    while (answering->status == ML_OK && count < limit && ml_store_rows_next(rows)) {
+        ids[count] = ml_store_rows_id(rows, 0);
+        list[count++] = held_of(rows);
+    }
+    ml_store_rows_end(rows);
+    ml_answering_expect(answering, ML_SQL_HOSTS_OF_NAMES, ids, count);
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = list[i].stack;
+    }
+    ml_answering_expect(answering, ML_SQL_PATH, ids, count);
     ml_answering_put_sums(&answering->json, all);
     ml_json_open_member(&answering->json, "stacks", '[');
-    while (ml_answering_row(answering, statement)) {
-        put_top(answering, statement, all);
+    for (size_t i = 0; i < count; i++) {
+        put_held(answering, &list[i], all);
     }
     ml_json_close(&answering->json, ']');
+    free(ids);
+    free(list);
 }
 
 /* ---- two builds */
@@ -102,31 +134,36 @@ struct compared {
     struct ml_difference difference;
 };
 
-static uint64_t control_dumps(struct ml_answering *answering, int64_t build) {
-    sqlite3_stmt *statement = ml_answering_use(answering, ML_SQL_CONTROL_DUMPS);
-    ml_db_bind_number(statement, ":build", build);
-    return (uint64_t)ml_db_number(statement, 0);
+static uint64_t control_dumps(struct ml_answering *answering, const char *build) {
+    struct ml_asking *asking = answering->asking;
+    return (uint64_t)ml_answering_one(
+        asking->engine->rows(asking, ML_SQL_CONTROL_DUMPS, (struct ml_ask_bound){.build = build}), 0
+    );
 }
 
 static int by_z(const void *a, const void *b) {
     const double one = fabs(((const struct compared *)a)->difference.z);
     const double other = fabs(((const struct compared *)b)->difference.z);
-    return one > other ? -1 : one < other;
+    if (one != other) {
+        return one > other ? -1 : 1;
+    }
+    const int64_t names = ((const struct compared *)a)->names;
+    return names < ((const struct compared *)b)->names ? -1 : 1;
 }
 
 /* All stacks of either side. Owner: free. NULL: no memory. */
 static struct compared *
 compare(struct ml_answering *answering, uint64_t before, uint64_t after, size_t *out_count) {
-    sqlite3_stmt *statement = ml_answering_use(answering, ML_SQL_SHARES);
+    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_SHARES, 0);
     size_t capacity = 256;
     struct compared *list = calloc(capacity, sizeof(*list));
     *out_count = 0;
-    while (list != NULL && ml_answering_row(answering, statement)) {
+    while (list != NULL && ml_store_rows_next(rows)) {
         if (*out_count == capacity) {
             struct compared *grown = reallocarray(list, capacity * 2, sizeof(*list));
             if (grown == NULL) {
                 free(list);
-                (void)sqlite3_reset(statement);
+                ml_store_rows_end(rows);
                 return NULL;
             }
             list = grown;
@@ -134,14 +171,14 @@ compare(struct ml_answering *answering, uint64_t before, uint64_t after, size_t 
         }
         const struct ml_side sides[] = {
             {.count = before,
-             .sum = sqlite3_column_double(statement, 2),
-             .squares = sqlite3_column_double(statement, 3)},
+             .sum = ml_store_rows_real(rows, 2),
+             .squares = ml_store_rows_real(rows, 3)},
             {.count = after,
-             .sum = sqlite3_column_double(statement, 4),
-             .squares = sqlite3_column_double(statement, 5)}};
+             .sum = ml_store_rows_real(rows, 4),
+             .squares = ml_store_rows_real(rows, 5)}};
         list[(*out_count)++] = (struct compared
-        ){.names = sqlite3_column_int64(statement, 0),
-          .stack = sqlite3_column_int64(statement, 1),
+        ){.names = ml_store_rows_id(rows, 0),
+          .stack = ml_store_rows_id(rows, 1),
           .difference = ml_statistics_compare(sides[0], sides[1])};
     }
     return list;
@@ -174,13 +211,26 @@ static void put_compared(struct ml_answering *answering, const struct compared *
     ml_json_close(json, '}');
 }
 
+static void
+expect_paths(struct ml_answering *answering, const struct compared *list, size_t count) {
+    int64_t *ids = calloc(count + 1, sizeof(*ids));
+    for (size_t i = 0; ids != NULL && i < count; i++) {
+        ids[i] = list[i].stack;
+    }
+    if (ids != NULL) {
+        ml_answering_expect(answering, ML_SQL_PATH, ids, count);
+    } else {
+        answering->status = ML_ENV_MEMORY;
+    }
+    free(ids);
+}
+
 void ml_answer_diff(struct ml_answering *answering) {
     struct ml_json *json = &answering->json;
-    const uint64_t before = control_dumps(answering, answering->build);
-    const uint64_t after = control_dumps(answering, answering->other);
+    const uint64_t before = control_dumps(answering, answering->question->build);
+    const uint64_t after = control_dumps(answering, answering->question->other);
     const bool is_enough = before >= ML_STATISTICS_LEAST && after >= ML_STATISTICS_LEAST;
-    const uint64_t limit =
-        answering->question->limit > 0 ? answering->question->limit : ML_ASK_LIMIT;
+    const uint64_t limit = ml_ask_limit(answering->question);
     size_t count = 0;
     struct compared *list = compare(answering, before, after, &count);
     if (list == NULL || !adjust(list, count)) {
@@ -195,6 +245,7 @@ void ml_answer_diff(struct ml_answering *answering) {
     ml_json_bool_member(json, "too_few", !is_enough);
     ml_json_number_member(json, "stacks_compared", count);
     ml_json_open_member(json, "stacks", '[');
+    expect_paths(answering, list, is_enough ? (count < limit ? count : limit) : 0);
     for (size_t i = 0; is_enough && i < count && i < limit; i++) {
         put_compared(answering, &list[i]);
     }
@@ -204,11 +255,29 @@ void ml_answer_diff(struct ml_answering *answering) {
 
 /* ---- one report */
 
+/* The stacks of its rows, which are asked for twice: their texts are not kept. */
+static void expect_paths_of_rows(struct ml_answering *answering) {
+    const uint64_t limit = ml_ask_limit(answering->question);
+    int64_t *ids = calloc(limit, sizeof(*ids));
+    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_ROWS, 0);
+    size_t count = 0;
+    if (ids == NULL) {
+        answering->status = ML_ENV_MEMORY;
+    }
+    while (ids != NULL && count < limit && ml_store_rows_next(rows)) {
+        ids[count++] = ml_store_rows_id(rows, 0);
+    }
+    ml_store_rows_end(rows);
+    ml_answering_expect(answering, ML_SQL_PATH, ids, count);
+    free(ids);
+}
+
 void ml_answer_report(struct ml_answering *answering) {
     struct ml_json *json = &answering->json;
-    sqlite3_stmt *statement = ml_answering_use(answering, ML_SQL_ROWS);
+    expect_paths_of_rows(answering);
+    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_ROWS, 0);
     ml_json_open_member(json, "rows", '[');
-    while (ml_answering_row(answering, statement)) {
+    while (ml_store_rows_next(rows)) {
         static const char *const figures[] = {
             "live_bytes",
             "live_blocks",
@@ -218,16 +287,14 @@ void ml_answer_report(struct ml_answering *answering) {
             "total_blocks"};
         enum { FIRST_FIGURE = 5 };
         ml_json_open(json, '{');
-        ml_json_string_member(json, "role", ml_answering_text(statement, 1));
-        ml_json_string_member(json, "process", ml_answering_text(statement, 2));
-        ml_json_string_member(json, "heap", ml_answering_text(statement, 3));
-        ml_json_string_member(json, "type", ml_answering_text(statement, 4));
+        ml_json_string_member(json, "role", ml_store_rows_text(rows, 1));
+        ml_json_string_member(json, "process", ml_store_rows_text(rows, 2));
+        ml_json_string_member(json, "heap", ml_store_rows_text(rows, 3));
+        ml_json_string_member(json, "type", ml_store_rows_text(rows, 4));
         for (int i = 0; i < 6; i++) {
-            ml_json_number_member(
-                json, figures[i], ml_answering_number(statement, FIRST_FIGURE + i)
-            );
+            ml_json_number_member(json, figures[i], ml_store_rows_number(rows, FIRST_FIGURE + i));
         }
-        ml_answering_path(answering, sqlite3_column_int64(statement, 0));
+        ml_answering_path(answering, ml_store_rows_id(rows, 0));
         ml_json_close(json, '}');
     }
     ml_json_close(json, ']');

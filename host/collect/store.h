@@ -10,7 +10,6 @@
 #include "host/collect/ledger.h"
 #include "host/collect/report.h"
 
-struct ml_db;
 struct ml_store;
 
 /* A report with what the collector knows of it by itself. Borrowed. */
@@ -39,8 +38,5 @@ ML_NODISCARD enum ml_status ml_store_add(
 ML_NODISCARD enum ml_status ml_store_remove(
     struct ml_store *store, const char *team, const char *guid, struct ml_error_message *error
 );
-
-/* For questions (host/collect/questions.h). */
-const struct ml_db *ml_store_db(const struct ml_store *store);
 
 #endif

@@ -1,22 +1,19 @@
 -- What is asked of the embedded store. Each statement stands behind "-- name: NAME". All have :team, the number of its word, and are
 -- of that team alone. :program, :build, ... are numbers of words, 0: any. :from and :until are weeks for sums, ms for dumps.
 
--- name: word
-SELECT id FROM words WHERE word = :word
-
 -- name: programs
 SELECT p.word, count(*), count(DISTINCT d.build), count(DISTINCT d.host), total(d.control), max(d.time_ms),
   avg(d.live), max(d.peak)
 FROM dumps d JOIN words p ON p.id = d.program
 WHERE d.team = :team AND d.time_ms BETWEEN :from_ms AND :until_ms
-GROUP BY d.program ORDER BY count(*) DESC LIMIT :limit
+GROUP BY d.program ORDER BY count(*) DESC, p.word LIMIT :limit
 
 -- name: builds
 SELECT b.word, max(v.word), min(d.time_ms), max(d.time_ms), count(*), count(DISTINCT d.host), total(d.control),
   avg(CASE WHEN d.control THEN d.live END), avg(CASE WHEN d.control THEN 1.0 * d.live * d.live END), avg(d.live), max(d.peak)
 FROM dumps d JOIN words b ON b.id = d.build JOIN words v ON v.id = d.version
 WHERE d.team = :team AND d.program = :program AND d.time_ms BETWEEN :from_ms AND :until_ms
-GROUP BY d.build ORDER BY min(d.time_ms) DESC LIMIT :limit
+GROUP BY d.build ORDER BY min(d.time_ms) DESC, b.word LIMIT :limit
 
 -- name: dumps_of_sums
 SELECT total(n), total(live), total(peak), total(total) FROM weeks
@@ -29,7 +26,7 @@ FROM sums s JOIN stacks k ON k.id = s.stack
 WHERE s.team = :team AND (:program = 0 OR s.program = :program) AND (:build = 0 OR s.build = :build)
   AND s.week BETWEEN :from AND :until AND s.control >= :control
 GROUP BY k.names
-ORDER BY CASE :metric WHEN 1 THEN total(s.peak) WHEN 2 THEN total(s.total) ELSE total(s.live) END DESC LIMIT :limit
+ORDER BY CASE :metric WHEN 1 THEN total(s.peak) WHEN 2 THEN total(s.total) ELSE total(s.live) END DESC, k.names LIMIT :limit
 
 -- name: hosts_of_names
 SELECT count(DISTINCT d.host) FROM samples x JOIN dumps d ON d.id = x.dump
@@ -48,7 +45,7 @@ JOIN words f ON f.id = r.function JOIN words m ON m.id = r.module JOIN words i O
 SELECT s.stack, total(s.live), total(s.peak), total(s.total) FROM sums s
 WHERE s.team = :team AND (:program = 0 OR s.program = :program) AND (:build = 0 OR s.build = :build)
   AND s.week BETWEEN :from AND :until AND s.control >= :control
-GROUP BY s.stack
+GROUP BY s.stack ORDER BY s.stack
 
 -- name: node
 SELECT s.parent, f.word, m.word, r.place FROM stacks s JOIN frames r ON r.id = s.frame
@@ -76,7 +73,7 @@ ORDER BY live LIMIT 1 OFFSET (SELECT count(*) / 2 FROM dumps
 SELECT h.word, count(*), max(d.live), avg(d.live), max(d.time_ms), max(b.word)
 FROM dumps d JOIN words h ON h.id = d.host JOIN words b ON b.id = d.build
 WHERE d.team = :team AND d.program = :program AND (:build = 0 OR d.build = :build) AND d.time_ms BETWEEN :from_ms AND :until_ms
-GROUP BY d.host ORDER BY max(d.live) DESC LIMIT :limit
+GROUP BY d.host ORDER BY max(d.live) DESC, h.word LIMIT :limit
 
 -- name: hosts_of_stack
 SELECT h.word, count(*), max(x.live), avg(x.live), max(d.time_ms), max(b.word)
@@ -84,7 +81,7 @@ FROM (SELECT dump, total(live) live FROM samples WHERE stack IN (SELECT id FROM 
 JOIN dumps d ON d.id = x.dump JOIN words h ON h.id = d.host JOIN words b ON b.id = d.build
 WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build)
   AND d.time_ms BETWEEN :from_ms AND :until_ms
-GROUP BY d.host ORDER BY max(x.live) DESC LIMIT :limit
+GROUP BY d.host ORDER BY max(x.live) DESC, h.word LIMIT :limit
 
 -- name: reports
 SELECT d.guid, d.time_ms, p.word, b.word, v.word, h.word, c.word, r.word, d.control, d.complete, d.covered, d.sampling_bytes,
@@ -93,10 +90,10 @@ FROM dumps d JOIN words p ON p.id = d.program JOIN words b ON b.id = d.build JOI
 JOIN words h ON h.id = d.host JOIN words c ON c.id = d.cause JOIN words r ON r.id = d.reason
 WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build)
   AND (:host = 0 OR d.host = :host) AND (:guid = '' OR d.guid = :guid) AND d.time_ms BETWEEN :from_ms AND :until_ms
-ORDER BY d.time_ms DESC LIMIT :limit
+ORDER BY d.time_ms DESC, d.guid LIMIT :limit
 
 -- name: rows
 SELECT x.stack, o.word, q.word, e.word, t.word, x.live, x.live_n, x.peak, x.peak_n, x.total, x.total_n
 FROM samples x JOIN dumps d ON d.id = x.dump JOIN words o ON o.id = x.role JOIN words q ON q.id = x.process
 JOIN words e ON e.id = x.heap JOIN words t ON t.id = x.type
-WHERE d.team = :team AND d.guid = :guid ORDER BY x.live DESC, x.peak DESC LIMIT :limit
+WHERE d.team = :team AND d.guid = :guid ORDER BY x.live DESC, x.peak DESC, x.stack, o.word, q.word, e.word, t.word LIMIT :limit
