@@ -1,4 +1,4 @@
-#include "host/collect/receiver.h"
+#include "host/collect/server/receiver.h"
 
 #include <errno.h>
 #include <inttypes.h>

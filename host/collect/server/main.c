@@ -13,7 +13,7 @@
 
 #include "host/collect/collector.h"
 #include "host/collect/options.h"
-#include "host/collect/receiver.h"
+#include "host/collect/server/receiver.h"
 #include "host/http/listen.h"
 #include "host/http/tls.h"
 #include "host/process/log.h"

@@ -3,8 +3,8 @@
  *
  * One rule: who asks is known first. A token writes or reads, for one team; without one nothing of
  * a body is read. 200 means that the report is on the disk. */
-#ifndef MEMLOG_HOST_COLLECT_RECEIVER_H
-#define MEMLOG_HOST_COLLECT_RECEIVER_H
+#ifndef MEMLOG_HOST_COLLECT_SERVER_RECEIVER_H
+#define MEMLOG_HOST_COLLECT_SERVER_RECEIVER_H
 
 #include "base/error_message.h"
 #include "host/collect/collector.h"
