@@ -108,6 +108,8 @@ struct ml_asking;
 
 struct ml_asking_engine {
     void (*close)(struct ml_asking *take_asking);
+    /* Let what is asked now fail soon, from any thread. NULL: it cannot. */
+    void (*interrupt)(const struct ml_asking *asking);
     /* All rows until `end` are of one state of the store. Errors: ML_ENV_SYSTEM, with an error
      * message. The question is borrowed until `end`. */
     enum ml_status (*begin

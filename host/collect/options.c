@@ -6,6 +6,8 @@ enum {
     BODY_MAX_BYTES = 64 << 20, /* memlog's own bodies have 10 MB at most, unless they are told */
     BODY_LEAST_BYTES = 4096,
     RETENTION_S = 90 * 86400,
+    QUESTION_LIMIT_S = 30,
+    QUESTION_LIMIT_MAX_S = 7 * 86400,
     SECONDS_MAX = 100 * 365 * 86400U
 };
 
@@ -51,6 +53,12 @@ static const struct ml_option options_list[] = {
      .most = SECONDS_MAX,
      .value = "TIME",
      .help = "how long a report is kept: 90d (default), 12h, ...; 0: for ever"},
+    {.name = "--question-limit",
+     ML_SECONDS_TO(struct ml_collect_options, question_limit_s),
+     .least = 1,
+     .most = QUESTION_LIMIT_MAX_S,
+     .value = "TIME",
+     .help = "how long an answer may take (30s); who asked for more is told 503"},
     {.name = "--max-bytes",
      ML_SIZE_TO(struct ml_collect_options, body_max_bytes),
      .least = BODY_LEAST_BYTES,
@@ -96,6 +104,7 @@ struct ml_collect_options ml_collect_options_default(void) {
         .place = {.kind = ML_PAGE_TCP, .asked = true, .address = "127.0.0.1", .port = 8765},
         .body_max_bytes = BODY_MAX_BYTES,
         .retention_s = RETENTION_S,
+        .question_limit_s = QUESTION_LIMIT_S,
     };
 }
 

@@ -16,7 +16,8 @@ struct ml_collect_options {
     const char *tls_cert, *tls_key, *client_ca;
     uint64_t body_max_bytes;
     uint32_t retention_s; /* 0: for ever */
-    bool rebuilds;        /* fill an empty store from the bodies, and end */
+    uint32_t question_limit_s;
+    bool rebuilds; /* fill an empty store from the bodies, and end */
     bool quiet;
 };
 

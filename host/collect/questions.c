@@ -358,6 +358,12 @@ enum ml_status ml_questions_ask(
     return answering.status != ML_OK ? answering.status : ended;
 }
 
+void ml_questions_interrupt(const struct ml_questions *questions) {
+    if (questions->asking->engine->interrupt != NULL) {
+        questions->asking->engine->interrupt(questions->asking);
+    }
+}
+
 /* ---- open and close */
 
 struct ml_questions *

@@ -59,4 +59,8 @@ ML_NODISCARD enum ml_status ml_questions_ask(
     struct ml_error_message *error
 );
 
+/* Let what is asked now fail soon; one that goes on nevertheless is interrupted again. From any
+ * thread, while the questions are open. */
+void ml_questions_interrupt(const struct ml_questions *questions);
+
 #endif

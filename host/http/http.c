@@ -1,6 +1,7 @@
 #include "host/http/http.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -354,6 +355,13 @@ const char *ml_http_argument(const struct ml_http_request *request, const char *
 
 void **ml_http_own(struct ml_http_request *request) {
     return &request->own;
+}
+
+bool ml_http_is_gone(const struct ml_http_request *request) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct pollfd client = {.fd = info != NULL ? info->connect_fd : -1, .events = POLLRDHUP};
+    return poll(&client, 1, 0) > 0;
 }
 
 static void add(struct MHD_Response *response, const char *name, const char *value) {

@@ -67,6 +67,9 @@ const char *ml_http_argument(const struct ml_http_request *request, const char *
 /* What the owner of the server keeps of a request. NULL at first. */
 void **ml_http_own(struct ml_http_request *request);
 
+/* Whether its client has hung up. One that waits is not told of it otherwise. */
+bool ml_http_is_gone(const struct ml_http_request *request);
+
 /* What is answered: bytes, or a whole file. */
 struct ml_http_answer {
     unsigned status;

@@ -42,7 +42,6 @@ struct parts {
     struct ml_tokens tokens;
     struct ml_ledger *ledger;
     struct ml_store *store;
-    struct ml_questions *questions;
     struct ml_collector *collector;
     struct ml_receiver *receiver;
     ev_signal signals[2];
@@ -140,6 +139,7 @@ static bool open_receiver(struct parts *parts, struct ml_error_message *error) {
         .ledger = parts->ledger,
         .store = parts->store,
         .collector = parts->collector,
+        .question_limit_s = parts->options.question_limit_s,
         .body_max_bytes = parts->options.body_max_bytes,
         .waiting_max = WAITING_MAX,
         .free_min_bytes = free_min_bytes,
@@ -152,19 +152,16 @@ static bool open_receiver(struct parts *parts, struct ml_error_message *error) {
         ml_error_set(error, "%s: %s", parts->tokens_path, why.text);
         return false;
     }
-    parts->questions = ml_questions_open(parts->store, error);
-    if (parts->questions == NULL || !tls_read(parts, error) ||
+    if (!tls_read(parts, error) ||
         ml_page_listen(&parts->options.place, &setup.take_listen_fd, error) != ML_OK) {
         return false;
     }
-    setup.questions = parts->questions;
     return ml_receiver_open(&setup, &parts->receiver, error) == ML_OK;
 }
 
 static void close_parts(struct parts *parts) {
     ml_receiver_close(parts->receiver);
     ml_collector_free(parts->collector);
-    ml_questions_close(parts->questions);
     ml_store_close(parts->store);
     ml_ledger_close(parts->ledger);
     ml_tokens_fini(&parts->tokens);

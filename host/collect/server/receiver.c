@@ -5,33 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/json_writer.h"
+#include "host/collect/server/internal.h"
 #include "host/http/tls.h"
 
-enum {
-    OK = 200,
-    BAD = 400,
-    UNKNOWN = 401,
-    FORBIDDEN = 403,
-    MISSING = 404,
-    WRONG_METHOD = 405,
-    CONFLICT = 409,
-    TOO_LARGE = 413,
-    TOO_MANY = 429,
-    FAILED = 500,
-    UNAVAILABLE = 503,
-    DISK_FULL = 507
-};
+/* ---- words */
 
-struct ml_receiver {
-    struct ml_receiver_setup setup;
-    struct ml_http *http;
-    uint64_t waiting;       /* reports that the store has not, when it was last counted */
-    uint64_t since_counted; /* reports that came since */
-};
-
-static void answer(
+void ml_receiver_answer(
     struct ml_http_request *request, unsigned status, const char *retry_after, const char *text
 ) {
     const struct ml_http_answer said = {
@@ -44,19 +25,26 @@ static void answer(
     ml_http_answer(request, &said);
 }
 
+const char *ml_receiver_argument(const struct ml_http_request *request, const char *name) {
+    const char *value = ml_http_argument(request, name);
+    return value != NULL ? value : "";
+}
+
 /* ---- who it is */
 
-/* NULL: it was answered. */
-static const struct ml_token *
-authorize(struct ml_receiver *receiver, struct ml_http_request *request, enum ml_right wanted) {
+const struct ml_token *ml_receiver_authorize(
+    const struct ml_receiver *receiver, struct ml_http_request *request, enum ml_right wanted
+) {
     const struct ml_token *token =
         ml_tokens_find(receiver->setup.tokens, ml_http_header(request, "Authorization"));
     if (token == NULL) {
-        answer(request, UNKNOWN, NULL, "a token is wanted: Authorization: Bearer TOKEN\n");
+        ml_receiver_answer(
+            request, UNKNOWN, NULL, "a token is wanted: Authorization: Bearer TOKEN\n"
+        );
         return NULL;
     }
     if (!ml_right_includes(token->right, wanted)) {
-        answer(request, FORBIDDEN, NULL, "this token is for something else\n");
+        ml_receiver_answer(request, FORBIDDEN, NULL, "this token is for something else\n");
         return NULL;
     }
     return token;
@@ -85,20 +73,20 @@ static uint64_t length_of(const struct ml_http_request *request) {
 
 /* Before anything of the body is read. */
 static void take_in(struct ml_receiver *receiver, struct ml_http_request *request) {
-    if (authorize(receiver, request, ML_RIGHT_WRITE) == NULL) {
+    if (ml_receiver_authorize(receiver, request, ML_RIGHT_WRITE) == NULL) {
         return;
     }
     const uint64_t length = length_of(request);
     if (length > receiver->setup.body_max_bytes) {
-        answer(request, TOO_LARGE, NULL, "the report is too large\n");
+        ml_receiver_answer(request, TOO_LARGE, NULL, "the report is too large\n");
     } else if (is_crowded(receiver)) {
-        answer(request, TOO_MANY, "30", "too many reports wait: come again\n");
+        ml_receiver_answer(request, TOO_MANY, "30", "too many reports wait: come again\n");
     } else if (ml_ledger_free_bytes(receiver->setup.ledger) < receiver->setup.free_min_bytes + length) {
-        answer(request, DISK_FULL, "300", "the disk is full\n");
+        ml_receiver_answer(request, DISK_FULL, "300", "the disk is full\n");
     } else {
         *ml_http_own(request) = ml_body_new(receiver->setup.ledger);
         if (*ml_http_own(request) == NULL) {
-            answer(request, DISK_FULL, "300", "the report cannot be written\n");
+            ml_receiver_answer(request, DISK_FULL, "300", "the report cannot be written\n");
         }
     }
 }
@@ -131,20 +119,20 @@ static void accepted(
         __attribute__((fallthrough));
     case ML_ACCEPTED_BEFORE:
         (void)snprintf(text, sizeof(text), "%s\n", guid);
-        answer(request, OK, NULL, text);
+        ml_receiver_answer(request, OK, NULL, text);
         return;
     case ML_ACCEPTED_CONFLICT:
-        answer(request, CONFLICT, NULL, "another report has this name already\n");
+        ml_receiver_answer(request, CONFLICT, NULL, "another report has this name already\n");
         return;
     case ML_ACCEPTED_NOT:
-        answer(request, DISK_FULL, "300", "the report cannot be written\n");
+        ml_receiver_answer(request, DISK_FULL, "300", "the report cannot be written\n");
         return;
     }
 }
 
 static void took_in(struct ml_receiver *receiver, struct ml_http_request *request) {
     struct ml_body *body = *ml_http_own(request);
-    const struct ml_token *token = authorize(receiver, request, ML_RIGHT_WRITE);
+    const struct ml_token *token = ml_receiver_authorize(receiver, request, ML_RIGHT_WRITE);
     char guid[ML_GUID_BYTES];
     char host[ML_GUID_BYTES];
     struct ml_entry entry = {.id = 0};
@@ -152,7 +140,9 @@ static void took_in(struct ml_receiver *receiver, struct ml_http_request *reques
         return;
     }
     if (!guid_of(request, guid)) {
-        answer(request, BAD, NULL, "Idempotency-Key is a word of at most 64 letters and digits\n");
+        ml_receiver_answer(
+            request, BAD, NULL, "Idempotency-Key is a word of at most 64 letters and digits\n"
+        );
         return;
     }
     ml_http_client_name(receiver->setup.tls, request, host, sizeof(host));
@@ -162,91 +152,7 @@ static void took_in(struct ml_receiver *receiver, struct ml_http_request *reques
     accepted(receiver, request, what, entry.guid);
 }
 
-/* ---- questions */
-
-static const char *argument(const struct ml_http_request *request, const char *name) {
-    const char *value = ml_http_argument(request, name);
-    return value != NULL ? value : "";
-}
-
-static uint64_t number(const struct ml_http_request *request, const char *name, uint64_t most) {
-    const uint64_t value = strtoull(argument(request, name), NULL, 10);
-    return value < most ? value : most;
-}
-
-static int index_of(const char *const *words, const char *word) {
-    for (int i = 0; words[i] != NULL; i++) {
-        if (strcmp(words[i], word) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-/* False: some word of it is wrong, and it was answered. */
-static bool question_read(
-    struct ml_http_request *request, const struct ml_token *token, struct ml_question *out_question
-) {
-    static const char prefix[] = "/api/v1/fleet/";
-    const int kind = index_of(ml_question_names, ml_http_path(request) + sizeof(prefix) - 1);
-    const char *metric_word = argument(request, "metric");
-    const int metric = metric_word[0] != '\0' ? index_of(ml_asked_metrics, metric_word) : 0;
-    if (kind < 0) {
-        answer(request, MISSING, NULL, "there is no such question\n");
-        return false;
-    }
-    if (metric < 0) {
-        answer(request, BAD, NULL, "metric is live, peak or total\n");
-        return false;
-    }
-    *out_question = (struct ml_question){
-        .kind = (enum ml_question_kind)kind,
-        .team = token->team,
-        .program = argument(request, "program"),
-        .build = argument(request, "build"),
-        .other = argument(request, "other"),
-        .host = argument(request, "host"),
-        .guid = argument(request, "guid"),
-        .metric = (enum ml_asked_metric)metric,
-        .stack = (int64_t)number(request, "stack", INT64_MAX),
-        .from_ms = number(request, "from_ms", (uint64_t)1 << 52),
-        .until_ms = number(request, "until_ms", (uint64_t)1 << 52),
-        .limit = number(request, "limit", ML_ASK_LIMIT_MOST),
-        .control_only = strcmp(argument(request, "control"), "1") == 0,
-    };
-    return true;
-}
-
-static void ask(struct ml_receiver *receiver, struct ml_http_request *request) {
-    const struct ml_token *token = authorize(receiver, request, ML_RIGHT_READ);
-    struct ml_question question;
-    struct ml_error_message error = {.text = ""};
-    char *text = NULL;
-    size_t count = 0;
-    if (token == NULL || !question_read(request, token, &question)) {
-        return;
-    }
-    FILE *out = open_memstream(&text, &count);
-    enum ml_status status = ML_ENV_MEMORY;
-    if (out != NULL) {
-        status = ml_questions_ask(receiver->setup.questions, &question, out, &error);
-        status = fclose(out) == 0 ? status : ML_ENV_MEMORY;
-    }
-    if (status == ML_OK) {
-        const struct ml_http_answer said = {
-            .status = OK,
-            .content_type = "application/json",
-            .bytes = text,
-            .bytes_count = count,
-        };
-        ml_http_answer(request, &said);
-    } else {
-        char line[sizeof(error.text) + 2];
-        (void)snprintf(line, sizeof(line), "%s\n", error.text);
-        answer(request, status == ML_ENV_MISSING ? BAD : FAILED, NULL, line);
-    }
-    free(text);
-}
+/* ---- figures */
 
 static void answer_figures(struct ml_receiver *receiver, struct ml_http_request *request) {
     const struct ml_collector_figures figures = ml_collector_figures(receiver->setup.collector);
@@ -265,33 +171,35 @@ static void answer_figures(struct ml_receiver *receiver, struct ml_http_request 
         figures.refused,
         figures.store_failures
     );
-    answer(request, OK, NULL, text);
+    ml_receiver_answer(request, OK, NULL, text);
 }
 
 /* ---- deleting */
 
 static void remove_report(struct ml_receiver *receiver, struct ml_http_request *request) {
-    const struct ml_token *token = authorize(receiver, request, ML_RIGHT_ADMIN);
-    const char *guid = argument(request, "guid");
+    const struct ml_token *token = ml_receiver_authorize(receiver, request, ML_RIGHT_ADMIN);
+    const char *guid = ml_receiver_argument(request, "guid");
     struct ml_error_message error = {.text = ""};
     struct ml_entry entry;
     if (token == NULL) {
         return;
     }
     if (!ml_ledger_find(receiver->setup.ledger, token->team, guid, &entry)) {
-        answer(request, MISSING, NULL, "there is no such report\n");
+        ml_receiver_answer(request, MISSING, NULL, "there is no such report\n");
         return;
     }
     if (entry.state == ML_ENTRY_ACCEPTED) {
-        answer(request, UNAVAILABLE, "5", "it is on its way into the store: try again\n");
+        ml_receiver_answer(
+            request, UNAVAILABLE, "5", "it is on its way into the store: try again\n"
+        );
         return;
     }
     if (ml_store_remove(receiver->setup.store, token->team, guid, &error) != ML_OK ||
         ml_ledger_remove(receiver->setup.ledger, &entry) != ML_OK) {
-        answer(request, FAILED, NULL, "it cannot be removed\n");
+        ml_receiver_answer(request, FAILED, NULL, "it cannot be removed\n");
         return;
     }
-    answer(request, OK, NULL, "removed\n");
+    ml_receiver_answer(request, OK, NULL, "removed\n");
 }
 
 /* ---- requests */
@@ -310,9 +218,9 @@ on_body(void *context, struct ml_http_request *request, const void *bytes, size_
         return false; /* nobody wanted it */
     }
     if (ml_body_bytes(body) + bytes_count > receiver->setup.body_max_bytes) {
-        answer(request, TOO_LARGE, NULL, "the report is too large\n");
+        ml_receiver_answer(request, TOO_LARGE, NULL, "the report is too large\n");
     } else if (!ml_body_add(body, bytes, bytes_count)) {
-        answer(request, DISK_FULL, "300", "the report cannot be written\n");
+        ml_receiver_answer(request, DISK_FULL, "300", "the report cannot be written\n");
     } else {
         return true;
     }
@@ -322,9 +230,10 @@ on_body(void *context, struct ml_http_request *request, const void *bytes, size_
 }
 
 static void on_end(void *context, struct ml_http_request *request) {
-    (void)context;
+    struct ml_receiver *receiver = context;
     ml_body_drop(*ml_http_own(request));
     *ml_http_own(request) = NULL;
+    ml_question_queue_cancel(receiver->questions, request);
 }
 
 static void on_request(void *context, struct ml_http_request *request) {
@@ -336,17 +245,17 @@ static void on_request(void *context, struct ml_http_request *request) {
     } else if (strcmp(method, "DELETE") == 0 && strcmp(path, "/api/v1/fleet/report") == 0) {
         remove_report(receiver, request);
     } else if (strcmp(method, "GET") != 0) {
-        answer(request, WRONG_METHOD, NULL, "GET asks, POST sends a report\n");
+        ml_receiver_answer(request, WRONG_METHOD, NULL, "GET asks, POST sends a report\n");
     } else if (strcmp(path, "/health") == 0) {
-        answer(request, OK, NULL, "ok\n");
+        ml_receiver_answer(request, OK, NULL, "ok\n");
     } else if (strcmp(path, "/metrics") == 0) {
-        if (authorize(receiver, request, ML_RIGHT_READ) != NULL) {
+        if (ml_receiver_authorize(receiver, request, ML_RIGHT_READ) != NULL) {
             answer_figures(receiver, request);
         }
     } else if (strncmp(path, "/api/v1/fleet/", strlen("/api/v1/fleet/")) == 0) {
-        ask(receiver, request);
+        ml_receiver_ask(receiver, request);
     } else {
-        answer(request, MISSING, NULL, "there is nothing here\n");
+        ml_receiver_answer(request, MISSING, NULL, "there is nothing here\n");
     }
 }
 
@@ -370,9 +279,14 @@ enum ml_status ml_receiver_open(
         .context = receiver,
         .tls = setup->tls,
     };
-    const enum ml_status status = ml_http_open(&http, &receiver->http, error);
+    enum ml_status status = ML_ENV_SYSTEM;
+    if (ml_receiver_ask_open(receiver, error)) {
+        status = ml_http_open(&http, &receiver->http, error);
+    } else {
+        (void)close(setup->take_listen_fd);
+    }
     if (status != ML_OK) {
-        free(receiver);
+        ml_receiver_close(receiver);
         return status;
     }
     *out_receiver = receiver;
@@ -382,6 +296,7 @@ enum ml_status ml_receiver_open(
 void ml_receiver_close(struct ml_receiver *take_receiver) {
     if (take_receiver != NULL) {
         ml_http_close(take_receiver->http);
+        ml_question_queue_free(take_receiver->questions);
         free(take_receiver);
     }
 }

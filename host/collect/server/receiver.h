@@ -8,7 +8,6 @@
 
 #include "base/error_message.h"
 #include "host/collect/collector.h"
-#include "host/collect/questions.h"
 #include "host/collect/tokens.h"
 #include "host/http/http.h"
 
@@ -22,7 +21,7 @@ struct ml_receiver_setup {
     struct ml_ledger *ledger;
     struct ml_store *store;
     struct ml_collector *collector;
-    struct ml_questions *questions;
+    unsigned question_limit_s; /* the time for an answer */
     uint64_t body_max_bytes;
     uint64_t waiting_max;    /* reports that wait for the store; more are asked to come later */
     uint64_t free_min_bytes; /* that stay free on the disk of the bodies */

@@ -105,7 +105,9 @@ static enum ml_status end(struct ml_asking *head, struct ml_error_message *error
     if (asking->status != ML_OK) {
         *error = asking->error;
     }
-    (void)!ml_db_do(&asking->db, "COMMIT");
+    if (ml_db_do(&asking->db, "COMMIT") != ML_OK) {
+        (void)!ml_db_do(&asking->db, "ROLLBACK"); /* it was interrupted */
+    }
     return asking->status;
 }
 
@@ -166,6 +168,10 @@ static void close_asking(struct ml_asking *take_asking) {
     free(asking);
 }
 
+static void interrupt(const struct ml_asking *head) {
+    sqlite3_interrupt(((const struct sqlite_asking *)head)->db.handle);
+}
+
 static bool prepare(struct sqlite_asking *asking, struct ml_error_message *error) {
     asking->word = ml_db_prepare(&asking->db, "SELECT id FROM words WHERE word = :word", error);
     bool done = asking->word != NULL;
@@ -184,6 +190,7 @@ static bool prepare(struct sqlite_asking *asking, struct ml_error_message *error
 struct ml_asking *ml_sqlite_ask_open(const struct ml_store *store, struct ml_error_message *error) {
     static const struct ml_asking_engine engine = {
         .close = close_asking,
+        .interrupt = interrupt,
         .begin = begin,
         .end = end,
         .missing = missing,
