@@ -64,7 +64,7 @@ static void work_free(struct work *work) {
 
 /* Where the ledger cannot be written the report stays accepted, and comes again. */
 static void settle(struct work *work, enum ml_entry_state state, const char *reason) {
-    if (ml_ledger_settle(work->collector->setup.ledger, work->entry.id, state, reason) != ML_OK) {
+    if (ml_ledger_settle(work->collector->setup.ledger, &work->entry, state, reason) != ML_OK) {
         trouble(work->collector, "the ledger cannot be written", work->entry.guid);
     }
     work_free(work);
@@ -263,12 +263,6 @@ void ml_collector_wake(struct ml_collector *collector) {
     }
 }
 
-struct ml_collector_figures ml_collector_figures(struct ml_collector *collector) {
-    struct ml_ledger *ledger = collector->setup.ledger;
-    return (struct ml_collector_figures){
-        .waiting = ml_ledger_count(ledger, ML_ENTRY_ACCEPTED),
-        .stored = ml_ledger_count(ledger, ML_ENTRY_STORED),
-        .refused = ml_ledger_count(ledger, ML_ENTRY_REFUSED),
-        .store_failures = collector->store_failures,
-    };
+uint64_t ml_collector_store_failures(const struct ml_collector *collector) {
+    return collector->store_failures;
 }

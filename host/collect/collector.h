@@ -35,10 +35,7 @@ void ml_collector_free(struct ml_collector *take_collector);
 /* The ledger has more. */
 void ml_collector_wake(struct ml_collector *collector);
 
-struct ml_collector_figures {
-    uint64_t waiting, stored, refused; /* of the ledger */
-    uint64_t store_failures;           /* tries of this process that the store did not take */
-};
-struct ml_collector_figures ml_collector_figures(struct ml_collector *collector);
+/* Tries of this process that the store did not take. */
+uint64_t ml_collector_store_failures(const struct ml_collector *collector);
 
 #endif

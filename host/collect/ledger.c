@@ -37,7 +37,7 @@ enum statement {
     FORGET,
     REMOVE,
     OLDEST,
-    COUNT,
+    FIGURES,
     TEAM_KEY,
     TEAM_ADD,
     STATEMENTS
@@ -53,7 +53,7 @@ static const char *const sql[STATEMENTS] = {
     [FORGET] = "UPDATE reports SET state = 0 WHERE state = 1",
     [REMOVE] = "DELETE FROM reports WHERE id = :id",
     [OLDEST] = "SELECT " ENTRY_COLUMNS " FROM reports ORDER BY id LIMIT 1",
-    [COUNT] = "SELECT count(*) FROM reports WHERE state = :state",
+    [FIGURES] = "SELECT team, state, count(*), sum(bytes) FROM reports GROUP BY team, state",
     [TEAM_KEY] = "SELECT key FROM teams WHERE team = :team",
     [TEAM_ADD] = "INSERT OR IGNORE INTO teams (team, key) VALUES (:team, :key)",
 };
@@ -63,6 +63,7 @@ struct ml_ledger {
     int lock_fd;
     struct ml_db db;
     sqlite3_stmt *statements[STATEMENTS];
+    struct ml_team_list teams;
 };
 
 struct ml_body {
@@ -115,6 +116,28 @@ static enum ml_status lock(struct ml_ledger *ledger, struct ml_error_message *er
 
 static void sweep_incoming(const struct ml_ledger *ledger);
 
+static void column_text(sqlite3_stmt *statement, int column, char *out_text, size_t room) {
+    const unsigned char *text = sqlite3_column_text(statement, column);
+    (void)snprintf(out_text, room, "%s", text != NULL ? (const char *)text : "");
+}
+
+static void count_all(struct ml_ledger *ledger) {
+    sqlite3_stmt *statement = ledger->statements[FIGURES];
+    ml_team_list_fini(&ledger->teams);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        char team[ML_TEAM_BYTES];
+        column_text(statement, 0, team, sizeof(team));
+        ml_team_list_add(
+            &ledger->teams,
+            team,
+            (unsigned)sqlite3_column_int(statement, 1),
+            (uint64_t)sqlite3_column_int64(statement, 2),
+            (uint64_t)sqlite3_column_int64(statement, 3)
+        );
+    }
+    (void)sqlite3_reset(statement);
+}
+
 static enum ml_status make_folders(struct ml_ledger *ledger, struct ml_error_message *error) {
     static const char *const names[] = {"", "/incoming", "/bodies"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -149,6 +172,7 @@ ml_ledger_open(const char *folder, struct ml_ledger **out_ledger, struct ml_erro
         return status;
     }
     sweep_incoming(ledger);
+    count_all(ledger);
     *out_ledger = ledger;
     return ML_OK;
 }
@@ -162,6 +186,7 @@ void ml_ledger_close(struct ml_ledger *take_ledger) {
         (void)sqlite3_finalize(ledger->statements[i]);
     }
     ml_db_close(&ledger->db);
+    ml_team_list_fini(&ledger->teams);
     if (ledger->lock_fd >= 0) {
         (void)close(ledger->lock_fd);
     }
@@ -272,11 +297,6 @@ static void sweep_incoming(const struct ml_ledger *ledger) {
 
 /* ---- entries */
 
-static void column_text(sqlite3_stmt *statement, int column, char *out_text, size_t room) {
-    const unsigned char *text = sqlite3_column_text(statement, column);
-    (void)snprintf(out_text, room, "%s", text != NULL ? (const char *)text : "");
-}
-
 /* The row of a statement with ENTRY_COLUMNS. False: there is none. */
 static bool entry_of(sqlite3_stmt *statement, struct ml_entry *out_entry) {
     const bool is_there = sqlite3_step(statement) == SQLITE_ROW;
@@ -338,6 +358,9 @@ static enum ml_status add(struct ml_ledger *ledger, struct ml_entry *entry) {
     ml_db_bind_text(statement, ":host", entry->host);
     const enum ml_status status = ml_db_run(statement);
     entry->id = sqlite3_last_insert_rowid(ledger->db.handle);
+    if (status == ML_OK) {
+        ml_team_list_add(&ledger->teams, entry->team, ML_ENTRY_ACCEPTED, 1, entry->bytes);
+    }
     return status;
 }
 
@@ -398,13 +421,21 @@ int ml_ledger_body(const struct ml_ledger *ledger, const struct ml_entry *entry)
 }
 
 enum ml_status ml_ledger_settle(
-    struct ml_ledger *ledger, int64_t id, enum ml_entry_state state, const char *reason
+    struct ml_ledger *ledger,
+    const struct ml_entry *entry,
+    enum ml_entry_state state,
+    const char *reason
 ) {
     sqlite3_stmt *statement = ledger->statements[SETTLE];
-    ml_db_bind_number(statement, ":id", id);
+    ml_db_bind_number(statement, ":id", entry->id);
     ml_db_bind_number(statement, ":state", state);
     ml_db_bind_text(statement, ":reason", reason);
-    return ml_db_run(statement);
+    const enum ml_status status = ml_db_run(statement);
+    if (status == ML_OK && sqlite3_changes(ledger->db.handle) > 0) {
+        ml_team_list_take(&ledger->teams, entry->team, entry->state, 1, entry->bytes);
+        ml_team_list_add(&ledger->teams, entry->team, state, 1, entry->bytes);
+    }
+    return status;
 }
 
 /* A commit that fails leaves all of it accepted: it comes again. */
@@ -415,11 +446,14 @@ void ml_ledger_begin(struct ml_ledger *ledger) {
 void ml_ledger_commit(struct ml_ledger *ledger) {
     if (ml_db_do(&ledger->db, "COMMIT") != ML_OK) {
         (void)!ml_db_do(&ledger->db, "ROLLBACK");
+        count_all(ledger);
     }
 }
 
 enum ml_status ml_ledger_forget_store(struct ml_ledger *ledger) {
-    return ml_db_run(ledger->statements[FORGET]);
+    const enum ml_status status = ml_db_run(ledger->statements[FORGET]);
+    count_all(ledger);
+    return status;
 }
 
 enum ml_status ml_ledger_remove(struct ml_ledger *ledger, const struct ml_entry *entry) {
@@ -429,13 +463,13 @@ enum ml_status ml_ledger_remove(struct ml_ledger *ledger, const struct ml_entry 
     path_of(ledger, entry->team, entry->guid, path);
     if (status == ML_OK) {
         (void)unlink(path);
+        ml_team_list_take(&ledger->teams, entry->team, entry->state, 1, entry->bytes);
     }
     return status;
 }
 
-uint64_t ml_ledger_count(struct ml_ledger *ledger, enum ml_entry_state state) {
-    ml_db_bind_number(ledger->statements[COUNT], ":state", state);
-    return (uint64_t)ml_db_number(ledger->statements[COUNT], 0);
+struct ml_team_figures ml_ledger_figures(const struct ml_ledger *ledger, const char *team) {
+    return team != NULL ? ml_team_list_of(&ledger->teams, team) : ledger->teams.all;
 }
 
 static bool team_key(struct ml_ledger *ledger, const char *team, uint8_t *out_key) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error_message.h"
+#include "host/collect/team_figures.h"
 #include "host/collect/tokens.h"
 #include "ipc/wire/ml_status.h"
 
@@ -81,7 +82,10 @@ int ml_ledger_body(const struct ml_ledger *ledger, const struct ml_entry *entry)
 
 /* Errors: ML_ENV_SYSTEM. */
 ML_NODISCARD enum ml_status ml_ledger_settle(
-    struct ml_ledger *ledger, int64_t id, enum ml_entry_state state, const char *reason
+    struct ml_ledger *ledger,
+    const struct ml_entry *entry,
+    enum ml_entry_state state,
+    const char *reason
 );
 
 /* What is settled in between is written to the disk together. */
@@ -103,8 +107,8 @@ ml_ledger_remove(struct ml_ledger *ledger, const struct ml_entry *entry);
 /* The oldest entry; false: there is none. */
 bool ml_ledger_oldest(struct ml_ledger *ledger, struct ml_entry *out_entry);
 
-/* How many there are of that state. */
-uint64_t ml_ledger_count(struct ml_ledger *ledger, enum ml_entry_state state);
+/* What a team has; NULL: what all have. */
+struct ml_team_figures ml_ledger_figures(const struct ml_ledger *ledger, const char *team);
 
 /* The team's key for ids of stacks; made when it is asked for first. Errors: ML_ENV_SYSTEM. */
 ML_NODISCARD enum ml_status

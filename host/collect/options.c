@@ -5,11 +5,15 @@
 enum {
     BODY_MAX_BYTES = 64 << 20, /* memlog's own bodies have 10 MB at most, unless they are told */
     BODY_LEAST_BYTES = 4096,
+    TEAM_RATE = 6000, /* 1,000 machines, six times a minute */
     RETENTION_S = 90 * 86400,
     QUESTION_LIMIT_S = 30,
     QUESTION_LIMIT_MAX_S = 7 * 86400,
     SECONDS_MAX = 100 * 365 * 86400U
 };
+
+/* 1,000 machines, four reports of 90 KB a day, 90 days. */
+#define TEAM_BYTES ((uint64_t)32 << 30)
 
 static bool read_store(void *to, const char *value, struct ml_error_message *why) {
     static const char sqlite[] = "sqlite:";
@@ -64,6 +68,15 @@ static const struct ml_option options_list[] = {
      .least = BODY_LEAST_BYTES,
      .value = "BYTES",
      .help = "how large a report may be (64M); a sender of memlog's prunes harder then"},
+    {.name = "--team-rate",
+     ML_COUNT_TO(struct ml_collect_options, team_rate),
+     .most = UINT32_MAX,
+     .value = "COUNT",
+     .help = "how many reports a minute a team may send (6000); 0: any number"},
+    {.name = "--team-bytes",
+     ML_SIZE_TO(struct ml_collect_options, team_bytes),
+     .value = "BYTES",
+     .help = "how much of the spool a team's reports may fill (32G); 0: all of it"},
     {.name = "--tls-cert",
      ML_PATH_TO(struct ml_collect_options, tls_cert),
      .value = "FILE",
@@ -103,6 +116,8 @@ struct ml_collect_options ml_collect_options_default(void) {
     return (struct ml_collect_options){
         .place = {.kind = ML_PAGE_TCP, .asked = true, .address = "127.0.0.1", .port = 8765},
         .body_max_bytes = BODY_MAX_BYTES,
+        .team_rate = TEAM_RATE,
+        .team_bytes = TEAM_BYTES,
         .retention_s = RETENTION_S,
         .question_limit_s = QUESTION_LIMIT_S,
     };

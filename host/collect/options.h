@@ -15,6 +15,8 @@ struct ml_collect_options {
     bool is_remote; /* others than this machine may reach it */
     const char *tls_cert, *tls_key, *client_ca;
     uint64_t body_max_bytes;
+    uint64_t team_bytes;  /* of a team's reports that are kept; 0: any number */
+    uint32_t team_rate;   /* reports of a team a minute; 0: any number */
     uint32_t retention_s; /* 0: for ever */
     uint32_t question_limit_s;
     bool rebuilds; /* fill an empty store from the bodies, and end */

@@ -1,5 +1,5 @@
 """The collector under load: slow questions, teams that want all of it, slow senders, a full disk."""
-import json
+import itertools
 import os
 import signal
 import socket
@@ -113,6 +113,70 @@ class Questions(Case):
             time.sleep(0.5)
             return self.busy(collector) - one < 10
         self.wait_for("rest", rests)
+
+
+class Shares(Case):
+    def test_a_team_that_floods_hurts_no_other(self):
+        """Requests as fast as they go from one token, and another team's reports in between: those all come through."""
+        collector = self.collector("--team-rate=60", tokens=TEAMS)
+        body = packed(trace([(LEAK, MIB, 0, 0)]))
+        end, statuses, numbers = threading.Event(), [], itertools.count()
+
+        def flood():
+            while not end.is_set():
+                try:
+                    statuses.append(collector.send(body, guid=f"r{next(numbers)}", team="red"))
+                except OSError:
+                    statuses.append(None)
+        floods = [threading.Thread(target=flood) for _ in range(4)]
+        for one in floods:
+            one.start()
+        try:
+            self.wait_for("the first refusal", lambda: 429 in statuses)
+            for number in range(40):
+                self.assertEqual(collector.send(trace([(LEAK, number, 0, 0)]), guid=f"b{number}", team="blue"), 200)
+        finally:
+            end.set()
+            for one in floods:
+                one.join()
+        self.assertLessEqual(set(statuses), {200, 429})
+        self.wait_for("blue's reports", lambda: collector.figures("blue")["stored"] == 40)
+        self.wait_for("red's reports", lambda: collector.figures("red")["waiting"] == 0)
+        self.assertEqual(collector.figures("red")["stored"], statuses.count(200))
+        self.assertGreaterEqual(statuses.count(200), 60)
+        status, headers, said = collector.request("POST", "/", body, TEAMS["red"]["write"])
+        self.assertEqual(status, 429)
+        self.assertIn(int(headers["Retry-After"]), (1, 2))
+        self.assertIn(b"60 reports a minute", said)
+
+    def test_a_team_fills_its_own_room_alone(self):
+        collector = self.collector("--team-bytes=64K", tokens=TEAMS)
+        chance = os.urandom(30 << 10)
+        for number, status in enumerate((200, 200, 507)):
+            self.assertEqual(collector.send(chance + bytes([number]), guid=f"g{number}", team="red"), status)
+        self.assertEqual(collector.send(chance, guid="g", team="blue"), 200)
+        status, headers, body = collector.request("POST", "/", chance, TEAMS["red"]["write"])
+        self.assertEqual((status, headers["Retry-After"]), (507, "3600"))
+        self.assertIn(b"delete some", body)
+        # One that does not say how long it is: known at its end.
+        status, _, _ = collector.request("POST", "/", iter([chance]), TEAMS["red"]["write"])
+        self.assertEqual(status, 507)
+        self.restarted(collector)
+        self.assertEqual(collector.send(chance + b"\3", guid="g3", team="red"), 507)
+        self.assertEqual(collector.request("DELETE", "/api/v1/fleet/report?guid=g0", token=TEAMS["red"]["admin"])[0], 200)
+        self.assertEqual(collector.send(chance + b"\3", guid="g3", team="red"), 200)
+
+    def test_figures_are_the_teams_own(self):
+        collector = self.collector(tokens=TEAMS)
+        for number in range(3):
+            collector.send(trace([(LEAK, number, 0, 0)]), team="red")
+        collector.send(b"no report", team="red")
+        self.wait_for("the reports", lambda: collector.figures("red") == {"waiting": 0, "stored": 3, "refused": 1})
+        self.assertEqual(collector.figures("blue"), {"waiting": 0, "stored": 0, "refused": 0})
+        self.assertIn(b"spool_bytes 0\n", collector.request("GET", "/metrics", token=TEAMS["blue"]["read"])[2])
+        self.restarted(collector)
+        self.assertEqual(collector.figures("red"), {"waiting": 0, "stored": 3, "refused": 1})
+        self.assertEqual(collector.figures("blue"), {"waiting": 0, "stored": 0, "refused": 0})
 
 
 if __name__ == "__main__":

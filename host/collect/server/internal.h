@@ -5,6 +5,7 @@
 #define MEMLOG_HOST_COLLECT_SERVER_INTERNAL_H
 
 #include "host/collect/server/question_queue.h"
+#include "host/collect/server/quotas.h"
 #include "host/collect/server/receiver.h"
 
 enum {
@@ -26,8 +27,7 @@ struct ml_receiver {
     struct ml_receiver_setup setup;
     struct ml_http *http;
     struct ml_question_queue *questions;
-    uint64_t waiting;       /* reports that the store has not, when it was last counted */
-    uint64_t since_counted; /* reports that came since */
+    struct ml_quotas quotas;
 };
 
 /* A line of text. `retry_after` NULL: it is not said. */

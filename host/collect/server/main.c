@@ -142,6 +142,8 @@ static bool open_receiver(struct parts *parts, struct ml_error_message *error) {
         .question_limit_s = parts->options.question_limit_s,
         .body_max_bytes = parts->options.body_max_bytes,
         .waiting_max = WAITING_MAX,
+        .team_rate = parts->options.team_rate,
+        .team_bytes = parts->options.team_bytes,
         .free_min_bytes = free_min_bytes,
     };
     if (parts->options.tokens == NULL && ml_tokens_make(parts->tokens_path, error) != ML_OK) {

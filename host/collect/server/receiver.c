@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <ev.h>
+
 #include "host/collect/server/internal.h"
 #include "host/http/tls.h"
 
@@ -57,37 +59,65 @@ static bool is_report(const struct ml_http_request *request) {
     return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0;
 }
 
-/* Counting asks the ledger, so it is done now and then. */
-static bool is_crowded(struct ml_receiver *receiver) {
-    enum { COUNT_EVERY = 16 };
-    if (receiver->since_counted++ % COUNT_EVERY == 0) {
-        receiver->waiting = ml_ledger_count(receiver->setup.ledger, ML_ENTRY_ACCEPTED);
-    }
-    return receiver->waiting + receiver->since_counted % COUNT_EVERY > receiver->setup.waiting_max;
-}
-
 static uint64_t length_of(const struct ml_http_request *request) {
     const char *length = ml_http_header(request, "Content-Length");
     return length != NULL ? strtoull(length, NULL, 10) : 0;
 }
 
-/* Before anything of the body is read. */
-static void take_in(struct ml_receiver *receiver, struct ml_http_request *request) {
-    if (ml_receiver_authorize(receiver, request, ML_RIGHT_WRITE) == NULL) {
-        return;
-    }
-    const uint64_t length = length_of(request);
-    if (length > receiver->setup.body_max_bytes) {
+static void
+refuse_by_rate(struct ml_http_request *request, unsigned wait_s, uint64_t reports_a_minute) {
+    char seconds[16];
+    char text[128];
+    (void)snprintf(seconds, sizeof(seconds), "%u", wait_s);
+    (void)snprintf(
+        text,
+        sizeof(text),
+        "your team may send %" PRIu64 " reports a minute: come again\n",
+        reports_a_minute
+    );
+    ml_receiver_answer(request, TOO_MANY, seconds, text);
+}
+
+/* Whether there is room for it. False: it was answered. A team may have as many reports waiting as
+ * there is room left for those of others. */
+static bool has_room(
+    struct ml_receiver *receiver, struct ml_http_request *request, const char *team, uint64_t bytes
+) {
+    const struct ml_receiver_setup *setup = &receiver->setup;
+    const struct ml_team_figures its = ml_ledger_figures(setup->ledger, team);
+    const struct ml_team_figures all = ml_ledger_figures(setup->ledger, NULL);
+    const uint64_t waiting = all.counts[ML_ENTRY_ACCEPTED] + its.counts[ML_ENTRY_ACCEPTED];
+    if (bytes > setup->body_max_bytes) {
         ml_receiver_answer(request, TOO_LARGE, NULL, "the report is too large\n");
-    } else if (is_crowded(receiver)) {
+    } else if (waiting >= setup->waiting_max) {
         ml_receiver_answer(request, TOO_MANY, "30", "too many reports wait: come again\n");
-    } else if (ml_ledger_free_bytes(receiver->setup.ledger) < receiver->setup.free_min_bytes + length) {
+    } else if (setup->team_bytes > 0 && its.bytes + bytes > setup->team_bytes) {
+        ml_receiver_answer(
+            request, DISK_FULL, "3600", "your team's reports fill its room: delete some\n"
+        );
+    } else if (ml_ledger_free_bytes(setup->ledger) < setup->free_min_bytes + bytes) {
         ml_receiver_answer(request, DISK_FULL, "300", "the disk is full\n");
     } else {
-        *ml_http_own(request) = ml_body_new(receiver->setup.ledger);
-        if (*ml_http_own(request) == NULL) {
-            ml_receiver_answer(request, DISK_FULL, "300", "the report cannot be written\n");
-        }
+        return true;
+    }
+    return false;
+}
+
+/* Before anything of the body is read. */
+static void take_in(struct ml_receiver *receiver, struct ml_http_request *request) {
+    const struct ml_token *token = ml_receiver_authorize(receiver, request, ML_RIGHT_WRITE);
+    if (token == NULL || !has_room(receiver, request, token->team, length_of(request))) {
+        return;
+    }
+    const unsigned wait_s =
+        ml_quotas_take(&receiver->quotas, token->team, ev_now(receiver->setup.loop));
+    if (wait_s > 0) {
+        refuse_by_rate(request, wait_s, receiver->quotas.a_minute);
+        return;
+    }
+    *ml_http_own(request) = ml_body_new(receiver->setup.ledger);
+    if (*ml_http_own(request) == NULL) {
+        ml_receiver_answer(request, DISK_FULL, "300", "the report cannot be written\n");
     }
 }
 
@@ -146,6 +176,11 @@ static void took_in(struct ml_receiver *receiver, struct ml_http_request *reques
         return;
     }
     ml_http_client_name(receiver->setup.tls, request, host, sizeof(host));
+    /* One that came without its length is known only now. */
+    if (ml_http_header(request, "Content-Length") == NULL &&
+        !has_room(receiver, request, token->team, ml_body_bytes(body))) {
+        return;
+    }
     *ml_http_own(request) = NULL;
     const enum ml_accepted what =
         ml_ledger_accept(receiver->setup.ledger, body, token->team, guid, host, &entry);
@@ -154,9 +189,14 @@ static void took_in(struct ml_receiver *receiver, struct ml_http_request *reques
 
 /* ---- figures */
 
+/* Of the token's team, and what is nobody's. */
 static void answer_figures(struct ml_receiver *receiver, struct ml_http_request *request) {
-    const struct ml_collector_figures figures = ml_collector_figures(receiver->setup.collector);
-    char text[512];
+    const struct ml_token *token = ml_receiver_authorize(receiver, request, ML_RIGHT_READ);
+    char text[1024];
+    if (token == NULL) {
+        return;
+    }
+    const struct ml_team_figures its = ml_ledger_figures(receiver->setup.ledger, token->team);
     (void)snprintf(
         text,
         sizeof(text),
@@ -164,12 +204,15 @@ static void answer_figures(struct ml_receiver *receiver, struct ml_http_request 
         "memlog_collect_reports{state=\"waiting\"} %" PRIu64 "\n"
         "memlog_collect_reports{state=\"stored\"} %" PRIu64 "\n"
         "memlog_collect_reports{state=\"refused\"} %" PRIu64 "\n"
+        "# TYPE memlog_collect_spool_bytes gauge\n"
+        "memlog_collect_spool_bytes %" PRIu64 "\n"
         "# TYPE memlog_collect_store_failures_total counter\n"
         "memlog_collect_store_failures_total %" PRIu64 "\n",
-        figures.waiting,
-        figures.stored,
-        figures.refused,
-        figures.store_failures
+        its.counts[ML_ENTRY_ACCEPTED],
+        its.counts[ML_ENTRY_STORED],
+        its.counts[ML_ENTRY_REFUSED],
+        its.bytes,
+        ml_collector_store_failures(receiver->setup.collector)
     );
     ml_receiver_answer(request, OK, NULL, text);
 }
@@ -249,9 +292,7 @@ static void on_request(void *context, struct ml_http_request *request) {
     } else if (strcmp(path, "/health") == 0) {
         ml_receiver_answer(request, OK, NULL, "ok\n");
     } else if (strcmp(path, "/metrics") == 0) {
-        if (ml_receiver_authorize(receiver, request, ML_RIGHT_READ) != NULL) {
-            answer_figures(receiver, request);
-        }
+        answer_figures(receiver, request);
     } else if (strncmp(path, "/api/v1/fleet/", strlen("/api/v1/fleet/")) == 0) {
         ml_receiver_ask(receiver, request);
     } else {
@@ -269,6 +310,7 @@ enum ml_status ml_receiver_open(
         return ML_ENV_MEMORY;
     }
     receiver->setup = *setup;
+    receiver->quotas.a_minute = setup->team_rate;
     const struct ml_http_setup http = {
         .loop = setup->loop,
         .take_listen_fd = setup->take_listen_fd,
@@ -297,6 +339,7 @@ void ml_receiver_close(struct ml_receiver *take_receiver) {
     if (take_receiver != NULL) {
         ml_http_close(take_receiver->http);
         ml_question_queue_free(take_receiver->questions);
+        ml_quotas_fini(&take_receiver->quotas);
         free(take_receiver);
     }
 }

@@ -24,6 +24,8 @@ struct ml_receiver_setup {
     unsigned question_limit_s; /* the time for an answer */
     uint64_t body_max_bytes;
     uint64_t waiting_max;    /* reports that wait for the store; more are asked to come later */
+    uint64_t team_rate;      /* reports of a team a minute; 0: any number */
+    uint64_t team_bytes;     /* of a team's bodies; 0: any number */
     uint64_t free_min_bytes; /* that stay free on the disk of the bodies */
 };
 
