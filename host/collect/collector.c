@@ -1,5 +1,6 @@
 #include "host/collect/collector.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,15 @@ static void work_free(struct work *work) {
 
 /* Where the ledger cannot be written the report stays accepted, and comes again. */
 static void settle(struct work *work, enum ml_entry_state state, const char *reason) {
-    if (ml_ledger_settle(work->collector->setup.ledger, &work->entry, state, reason) != ML_OK) {
+    const struct ml_string host =
+        work->report != NULL ? work->report->head.host : (struct ml_string){.data = NULL};
+    if (ml_ledger_settle(
+            work->collector->setup.ledger,
+            &work->entry,
+            state,
+            reason,
+            host.count_bytes > 0 ? host.data : ""
+        ) != ML_OK) {
         trouble(work->collector, "the ledger cannot be written", work->entry.guid);
     }
     work_free(work);
@@ -88,7 +97,9 @@ on_read(void *context, struct ml_reading *reading, const struct ml_collect_repor
     go_on_soon(collector, 0);
 }
 
-static bool begin_reading(struct work *work, struct ml_error_message *error) {
+enum begun { BEGUN, BEGUN_NOT_NOW, BEGUN_NEVER };
+
+static enum begun begin_reading(struct work *work, struct ml_error_message *error) {
     struct ml_collector *collector = work->collector;
     const struct ml_reading_setup setup = {
         .loop = collector->setup.loop,
@@ -98,12 +109,23 @@ static bool begin_reading(struct work *work, struct ml_error_message *error) {
     };
     const int fd = ml_ledger_body(collector->setup.ledger, &work->entry);
     if (fd < 0) {
-        ml_error_set(error, "its body cannot be opened");
-        return false;
+        /* One that was being removed when its collector died; it must not hold up all others. */
+        const bool is_gone = errno == ENOENT;
+        ml_error_set(error, "its body cannot be opened: %s", strerror(errno));
+        return is_gone ? BEGUN_NEVER : BEGUN_NOT_NOW;
     }
     work->reading = ml_reading_start(&setup, fd, error);
     (void)close(fd);
-    return work->reading != NULL;
+    return work->reading != NULL ? BEGUN : BEGUN_NOT_NOW;
+}
+
+static enum begun begin_work(struct work *work, struct ml_error_message *error) {
+    if (ml_ledger_team_key(work->collector->setup.ledger, work->entry.team, work->team_key) !=
+        ML_OK) {
+        ml_error_set(error, "its team has no key: the ledger cannot be written");
+        return BEGUN_NOT_NOW;
+    }
+    return begin_reading(work, error);
 }
 
 /* False: there is nothing more to take up now. */
@@ -118,14 +140,19 @@ static bool take_up(struct ml_collector *collector) {
     work->collector = collector;
     TAILQ_INSERT_TAIL(&collector->works, work, links);
     collector->reading_count++;
-    if (ml_ledger_team_key(collector->setup.ledger, work->entry.team, work->team_key) != ML_OK ||
-        !begin_reading(work, &error)) {
+    const enum begun begun = begin_work(work, &error);
+    if (begun != BEGUN) {
         trouble(collector, work->entry.guid, error.text);
+    }
+    if (begun == BEGUN_NOT_NOW) {
         work_free(work);
         go_on_soon(collector, RETRY_S);
         return false;
     }
     collector->last_id = work->entry.id;
+    if (begun == BEGUN_NEVER) {
+        settle(work, ML_ENTRY_REFUSED, "its body is gone");
+    }
     return true;
 }
 
@@ -203,6 +230,32 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     go_on(watcher->data);
 }
 
+/* ---- removing */
+
+enum ml_status ml_collector_remove(
+    struct ml_collector *collector, const struct ml_entry *entry, struct ml_error_message *error
+) {
+    struct work *work = NULL;
+    TAILQ_FOREACH(work, &collector->works, links) {
+        if (work->entry.id == entry->id) {
+            work_free(work);
+            go_on_soon(collector, 0);
+            break;
+        }
+    }
+    /* The store may have one that the ledger does not know to be stored. */
+    const enum ml_status status =
+        ml_store_remove(collector->setup.store, entry->team, entry->guid, error);
+    if (status != ML_OK) {
+        return status;
+    }
+    if (ml_ledger_remove(collector->setup.ledger, entry) != ML_OK) {
+        ml_error_set(error, "the spool or its ledger refuses");
+        return ML_ENV_SYSTEM;
+    }
+    return ML_OK;
+}
+
 /* ---- what is too old */
 
 static void on_retention(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -215,8 +268,7 @@ static void on_retention(struct ev_loop *loop, ev_timer *watcher, int events) {
     for (unsigned i = 0; i < RETENTION_STEP && ml_ledger_oldest(collector->setup.ledger, &entry) &&
                          entry.received_ms + collector->setup.retention_s * 1000 < now_ms;
          i++) {
-        if (ml_store_remove(collector->setup.store, entry.team, entry.guid, &error) != ML_OK ||
-            ml_ledger_remove(collector->setup.ledger, &entry) != ML_OK) {
+        if (ml_collector_remove(collector, &entry, &error) != ML_OK) {
             trouble(collector, "old reports cannot be removed", error.text);
             return;
         }

@@ -35,6 +35,12 @@ void ml_collector_free(struct ml_collector *take_collector);
 /* The ledger has more. */
 void ml_collector_wake(struct ml_collector *collector);
 
+/* Remove a report for good: from its reading, the store, the spool and the ledger. Errors: the
+ * store's or ML_ENV_SYSTEM, with an error message; the ledger has it still. */
+ML_NODISCARD enum ml_status ml_collector_remove(
+    struct ml_collector *collector, const struct ml_entry *entry, struct ml_error_message *error
+);
+
 /* Tries of this process that the store did not take. */
 uint64_t ml_collector_store_failures(const struct ml_collector *collector);
 

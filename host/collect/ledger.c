@@ -24,7 +24,8 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS reports ("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, team TEXT NOT NULL, guid TEXT NOT NULL,"
     " hash BLOB NOT NULL, bytes INTEGER NOT NULL, received_ms INTEGER NOT NULL,"
-    " host TEXT NOT NULL, state INTEGER NOT NULL, reason TEXT NOT NULL, UNIQUE (team, guid));"
+    " host TEXT NOT NULL, own_host TEXT NOT NULL, state INTEGER NOT NULL, reason TEXT NOT NULL,"
+    " UNIQUE (team, guid));"
     "CREATE INDEX IF NOT EXISTS reports_by_state ON reports (state, id);";
 
 #define ENTRY_COLUMNS "id, team, guid, hash, bytes, received_ms, host, state, reason"
@@ -37,6 +38,7 @@ enum statement {
     FORGET,
     REMOVE,
     OLDEST,
+    WALK,
     FIGURES,
     TEAM_KEY,
     TEAM_ADD,
@@ -45,14 +47,17 @@ enum statement {
 
 static const char *const sql[STATEMENTS] = {
     [FIND] = "SELECT " ENTRY_COLUMNS " FROM reports WHERE team = :team AND guid = :guid",
-    [ADD] = "INSERT INTO reports (team, guid, hash, bytes, received_ms, host, state, reason)"
-            " VALUES (:team, :guid, :hash, :bytes, :received, :host, 0, '')",
+    [ADD] = "INSERT INTO reports (team, guid, hash, bytes, received_ms, host, own_host, state,"
+            " reason) VALUES (:team, :guid, :hash, :bytes, :received, :host, '', 0, '')",
     [NEXT] =
         "SELECT " ENTRY_COLUMNS " FROM reports WHERE state = 0 AND id > :id ORDER BY id LIMIT 1",
-    [SETTLE] = "UPDATE reports SET state = :state, reason = :reason WHERE id = :id",
+    [SETTLE] = "UPDATE reports SET state = :state, reason = :reason, own_host = :own_host"
+               " WHERE id = :id",
     [FORGET] = "UPDATE reports SET state = 0 WHERE state = 1",
     [REMOVE] = "DELETE FROM reports WHERE id = :id",
     [OLDEST] = "SELECT " ENTRY_COLUMNS " FROM reports ORDER BY id LIMIT 1",
+    [WALK] = "SELECT " ENTRY_COLUMNS ", CASE WHEN host <> '' THEN host ELSE own_host END = :host"
+             " FROM reports WHERE id > :id ORDER BY id LIMIT 1",
     [FIGURES] = "SELECT team, state, count(*), sum(bytes) FROM reports GROUP BY team, state",
     [TEAM_KEY] = "SELECT key FROM teams WHERE team = :team",
     [TEAM_ADD] = "INSERT OR IGNORE INTO teams (team, key) VALUES (:team, :key)",
@@ -297,8 +302,8 @@ static void sweep_incoming(const struct ml_ledger *ledger) {
 
 /* ---- entries */
 
-/* The row of a statement with ENTRY_COLUMNS. False: there is none. */
-static bool entry_of(sqlite3_stmt *statement, struct ml_entry *out_entry) {
+/* The next row of a statement with ENTRY_COLUMNS. False: there is none. */
+static bool entry_row(sqlite3_stmt *statement, struct ml_entry *out_entry) {
     const bool is_there = sqlite3_step(statement) == SQLITE_ROW;
     if (is_there) {
         *out_entry = (struct ml_entry){
@@ -315,6 +320,11 @@ static bool entry_of(sqlite3_stmt *statement, struct ml_entry *out_entry) {
             memcpy(out_entry->hash, sqlite3_column_blob(statement, 3), ML_HASH_BYTES);
         }
     }
+    return is_there;
+}
+
+static bool entry_of(sqlite3_stmt *statement, struct ml_entry *out_entry) {
+    const bool is_there = entry_row(statement, out_entry);
     (void)sqlite3_reset(statement);
     return is_there;
 }
@@ -414,6 +424,27 @@ bool ml_ledger_oldest(struct ml_ledger *ledger, struct ml_entry *out_entry) {
     return entry_of(ledger->statements[OLDEST], out_entry);
 }
 
+bool ml_ledger_walk(
+    struct ml_ledger *ledger,
+    int64_t after,
+    const char *host,
+    struct ml_entry *out_entry,
+    bool *out_is_hosts
+) {
+    enum { IS_HOSTS = 9 }; /* behind ENTRY_COLUMNS */
+    sqlite3_stmt *statement = ledger->statements[WALK];
+    ml_db_bind_number(statement, ":id", after);
+    ml_db_bind_text(statement, ":host", host != NULL ? host : "");
+    const bool is_there = entry_row(statement, out_entry);
+    *out_is_hosts = is_there && (host == NULL || sqlite3_column_int(statement, IS_HOSTS) != 0);
+    (void)sqlite3_reset(statement);
+    return is_there;
+}
+
+const struct ml_db *ml_ledger_db(const struct ml_ledger *ledger) {
+    return &ledger->db;
+}
+
 int ml_ledger_body(const struct ml_ledger *ledger, const struct ml_entry *entry) {
     char path[PATH_MAX];
     path_of(ledger, entry->team, entry->guid, path);
@@ -424,9 +455,11 @@ enum ml_status ml_ledger_settle(
     struct ml_ledger *ledger,
     const struct ml_entry *entry,
     enum ml_entry_state state,
-    const char *reason
+    const char *reason,
+    const char *own_host
 ) {
     sqlite3_stmt *statement = ledger->statements[SETTLE];
+    ml_db_bind_text(statement, ":own_host", own_host);
     ml_db_bind_number(statement, ":id", entry->id);
     ml_db_bind_number(statement, ":state", state);
     ml_db_bind_text(statement, ":reason", reason);
@@ -456,13 +489,16 @@ enum ml_status ml_ledger_forget_store(struct ml_ledger *ledger) {
     return status;
 }
 
+/* The body goes first, and its line tells of it until then. */
 enum ml_status ml_ledger_remove(struct ml_ledger *ledger, const struct ml_entry *entry) {
     char path[PATH_MAX];
+    path_of(ledger, entry->team, entry->guid, path);
+    if (unlink(path) == 0 ? !sync_folder_of(path) : errno != ENOENT) {
+        return ML_ENV_SYSTEM;
+    }
     ml_db_bind_number(ledger->statements[REMOVE], ":id", entry->id);
     const enum ml_status status = ml_db_run(ledger->statements[REMOVE]);
-    path_of(ledger, entry->team, entry->guid, path);
-    if (status == ML_OK) {
-        (void)unlink(path);
+    if (status == ML_OK && sqlite3_changes(ledger->db.handle) > 0) {
         ml_team_list_take(&ledger->teams, entry->team, entry->state, 1, entry->bytes);
     }
     return status;

@@ -35,6 +35,7 @@ struct ml_entry {
     char reason[ML_REASON_BYTES]; /* of a refused one */
 };
 
+struct ml_db;
 struct ml_ledger;
 
 /* `folder` is made if it is missing, for its user alone. Errors: ML_ENV_SYSTEM; ML_ENV_REFUSED:
@@ -80,12 +81,13 @@ bool ml_ledger_next(struct ml_ledger *ledger, int64_t after, struct ml_entry *ou
 /* Its body; -1: it cannot be opened. Owner: the caller. */
 int ml_ledger_body(const struct ml_ledger *ledger, const struct ml_entry *entry);
 
-/* Errors: ML_ENV_SYSTEM. */
+/* What became of it; `own_host`: of which host it says to be. Errors: ML_ENV_SYSTEM. */
 ML_NODISCARD enum ml_status ml_ledger_settle(
     struct ml_ledger *ledger,
     const struct ml_entry *entry,
     enum ml_entry_state state,
-    const char *reason
+    const char *reason,
+    const char *own_host
 );
 
 /* What is settled in between is written to the disk together. */
@@ -100,12 +102,25 @@ bool ml_ledger_find(
     struct ml_ledger *ledger, const char *team, const char *guid, struct ml_entry *out_entry
 );
 
-/* Remove entry and body. */
+/* Remove entry and body. Errors: ML_ENV_SYSTEM: the entry is still there. */
 ML_NODISCARD enum ml_status
 ml_ledger_remove(struct ml_ledger *ledger, const struct ml_entry *entry);
 
 /* The oldest entry; false: there is none. */
 bool ml_ledger_oldest(struct ml_ledger *ledger, struct ml_entry *out_entry);
+
+/* The first entry behind `after`, whatever its state. `out_is_hosts`: it is that host's, by its
+ * certificate or else by its own word; `host` NULL: any is. False: there is none. */
+bool ml_ledger_walk(
+    struct ml_ledger *ledger,
+    int64_t after,
+    const char *host,
+    struct ml_entry *out_entry,
+    bool *out_is_hosts
+);
+
+/* For who keeps more beside the entries (host/collect/remover.h). */
+const struct ml_db *ml_ledger_db(const struct ml_ledger *ledger);
 
 /* What a team has; NULL: what all have. */
 struct ml_team_figures ml_ledger_figures(const struct ml_ledger *ledger, const char *team);

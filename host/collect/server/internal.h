@@ -10,6 +10,7 @@
 
 enum {
     OK = 200,
+    NOTED = 202,
     BAD = 400,
     UNKNOWN = 401,
     FORBIDDEN = 403,
@@ -46,5 +47,9 @@ const struct ml_token *ml_receiver_authorize(
 /* ask.c: questions. False: with an error message. */
 bool ml_receiver_ask_open(struct ml_receiver *receiver, struct ml_error_message *error);
 void ml_receiver_ask(struct ml_receiver *receiver, struct ml_http_request *request);
+
+/* remove.c: DELETE, and what of it is left to do. */
+void ml_receiver_remove(struct ml_receiver *receiver, struct ml_http_request *request);
+void ml_receiver_removals(struct ml_receiver *receiver, struct ml_http_request *request);
 
 #endif

@@ -43,6 +43,7 @@ struct parts {
     struct ml_ledger *ledger;
     struct ml_store *store;
     struct ml_collector *collector;
+    struct ml_remover *remover;
     struct ml_receiver *receiver;
     ev_signal signals[2];
 };
@@ -131,6 +132,17 @@ static bool open_store(struct parts *parts, struct ml_error_message *error) {
     return parts->collector != NULL;
 }
 
+static bool open_remover(struct parts *parts, struct ml_error_message *error) {
+    const struct ml_remover_setup setup = {
+        .loop = parts->loop,
+        .ledger = parts->ledger,
+        .collector = parts->collector,
+        .on_trouble = on_trouble,
+    };
+    parts->remover = ml_remover_new(&setup, error);
+    return parts->remover != NULL;
+}
+
 static bool open_receiver(struct parts *parts, struct ml_error_message *error) {
     struct ml_receiver_setup setup = {
         .loop = parts->loop,
@@ -154,15 +166,17 @@ static bool open_receiver(struct parts *parts, struct ml_error_message *error) {
         ml_error_set(error, "%s: %s", parts->tokens_path, why.text);
         return false;
     }
-    if (!tls_read(parts, error) ||
+    if (!open_remover(parts, error) || !tls_read(parts, error) ||
         ml_page_listen(&parts->options.place, &setup.take_listen_fd, error) != ML_OK) {
         return false;
     }
+    setup.remover = parts->remover;
     return ml_receiver_open(&setup, &parts->receiver, error) == ML_OK;
 }
 
 static void close_parts(struct parts *parts) {
     ml_receiver_close(parts->receiver);
+    ml_remover_free(parts->remover);
     ml_collector_free(parts->collector);
     ml_store_close(parts->store);
     ml_ledger_close(parts->ledger);

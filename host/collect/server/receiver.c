@@ -217,34 +217,6 @@ static void answer_figures(struct ml_receiver *receiver, struct ml_http_request 
     ml_receiver_answer(request, OK, NULL, text);
 }
 
-/* ---- deleting */
-
-static void remove_report(struct ml_receiver *receiver, struct ml_http_request *request) {
-    const struct ml_token *token = ml_receiver_authorize(receiver, request, ML_RIGHT_ADMIN);
-    const char *guid = ml_receiver_argument(request, "guid");
-    struct ml_error_message error = {.text = ""};
-    struct ml_entry entry;
-    if (token == NULL) {
-        return;
-    }
-    if (!ml_ledger_find(receiver->setup.ledger, token->team, guid, &entry)) {
-        ml_receiver_answer(request, MISSING, NULL, "there is no such report\n");
-        return;
-    }
-    if (entry.state == ML_ENTRY_ACCEPTED) {
-        ml_receiver_answer(
-            request, UNAVAILABLE, "5", "it is on its way into the store: try again\n"
-        );
-        return;
-    }
-    if (ml_store_remove(receiver->setup.store, token->team, guid, &error) != ML_OK ||
-        ml_ledger_remove(receiver->setup.ledger, &entry) != ML_OK) {
-        ml_receiver_answer(request, FAILED, NULL, "it cannot be removed\n");
-        return;
-    }
-    ml_receiver_answer(request, OK, NULL, "removed\n");
-}
-
 /* ---- requests */
 
 static void on_head(void *context, struct ml_http_request *request) {
@@ -285,14 +257,18 @@ static void on_request(void *context, struct ml_http_request *request) {
     const char *path = ml_http_path(request);
     if (is_report(request)) {
         took_in(receiver, request);
-    } else if (strcmp(method, "DELETE") == 0 && strcmp(path, "/api/v1/fleet/report") == 0) {
-        remove_report(receiver, request);
+    } else if (strcmp(method, "DELETE") == 0) {
+        ml_receiver_remove(receiver, request);
     } else if (strcmp(method, "GET") != 0) {
-        ml_receiver_answer(request, WRONG_METHOD, NULL, "GET asks, POST sends a report\n");
+        ml_receiver_answer(
+            request, WRONG_METHOD, NULL, "GET asks, POST sends a report, DELETE removes\n"
+        );
     } else if (strcmp(path, "/health") == 0) {
         ml_receiver_answer(request, OK, NULL, "ok\n");
     } else if (strcmp(path, "/metrics") == 0) {
         answer_figures(receiver, request);
+    } else if (strcmp(path, "/api/v1/fleet/removals") == 0) {
+        ml_receiver_removals(receiver, request);
     } else if (strncmp(path, "/api/v1/fleet/", strlen("/api/v1/fleet/")) == 0) {
         ml_receiver_ask(receiver, request);
     } else {

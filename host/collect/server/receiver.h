@@ -8,6 +8,7 @@
 
 #include "base/error_message.h"
 #include "host/collect/collector.h"
+#include "host/collect/remover.h"
 #include "host/collect/tokens.h"
 #include "host/http/http.h"
 
@@ -19,7 +20,8 @@ struct ml_receiver_setup {
     const struct ml_http_tls *tls; /* NULL: plain HTTP */
     const struct ml_tokens *tokens;
     struct ml_ledger *ledger;
-    struct ml_store *store;
+    const struct ml_store *store;
+    struct ml_remover *remover;
     struct ml_collector *collector;
     unsigned question_limit_s; /* the time for an answer */
     uint64_t body_max_bytes;

@@ -79,7 +79,8 @@ static const char *const sql[STATEMENTS] = {
         ", s.stack, s.live, s.live_n, s.peak, s.total, " SHARE " share" OF_DUMP ") o"
         " WHERE sums.team = o.team AND sums.program = o.program AND sums.build = o.build"
         " AND sums.week = o.week AND sums.control = o.control AND sums.stack = o.stack",
-    [SUM_SWEEP] = "DELETE FROM sums WHERE n <= 0",
+    [SUM_SWEEP] = "DELETE FROM sums WHERE n <= 0 AND (team, program, build, week, control) ="
+                  " (SELECT " KEYS " FROM dumps d WHERE d.id = :dump)",
     [WEEK_TAKE] = "UPDATE weeks SET n = n - 1, live = weeks.live - d.live,"
                   " live_squares = live_squares - 1.0 * d.live * d.live,"
                   " peak = weeks.peak - d.peak, total = weeks.total - d.total"
