@@ -21,6 +21,10 @@ enum {
     RETENTION_STEP = 50 /* removed at one look, as the loop waits for it */
 };
 
+/* Of reports that were read and wait for the store: then it gets them, full batch or not. */
+#define READ_BYTES ((size_t)32 << 20)
+#define READ_S 0.5
+
 /* A report on its way. */
 struct work {
     struct ml_collector *collector;
@@ -36,7 +40,9 @@ struct ml_collector {
     int64_t last_id; /* of the ledger's entries that were taken up */
     TAILQ_HEAD(, work) works;
     unsigned reading_count, read_count;
-    ev_timer timer; /* goes on at the next turn of the loop, or tries again */
+    size_t read_bytes; /* of those that were read */
+    double read_since; /* when the first of them came */
+    ev_timer timer;    /* goes on at the next turn of the loop, or tries again */
     ev_timer retention_timer;
     uint64_t store_failures;
 };
@@ -56,6 +62,7 @@ static void work_free(struct work *work) {
     TAILQ_REMOVE(&collector->works, work, links);
     if (work->report != NULL) {
         collector->read_count--;
+        collector->read_bytes -= ml_collect_report_bytes(work->report);
     } else {
         collector->reading_count--;
     }
@@ -87,7 +94,10 @@ on_read(void *context, struct ml_reading *reading, const struct ml_collect_repor
     struct ml_collector *collector = work->collector;
     (void)reading;
     collector->reading_count--;
-    collector->read_count++;
+    if (collector->read_count++ == 0) {
+        collector->read_since = ev_now(collector->setup.loop);
+    }
+    collector->read_bytes += ml_collect_report_bytes(report);
     work->report = report;
     if (report->state != ML_COLLECT_REPORT_WHOLE) {
         char reason[ML_REASON_BYTES];
@@ -205,18 +215,31 @@ static bool add(struct ml_collector *collector, size_t most) {
     return false;
 }
 
-static void go_on(struct ml_collector *collector) {
+static void take_up_more(struct ml_collector *collector) {
     while (collector->reading_count < READINGS_MAX && collector->read_count < 2 * BATCH &&
-           take_up(collector)) {
+           collector->read_bytes <= READ_BYTES && take_up(collector)) {
     }
-    while (collector->read_count > 0 &&
-           (collector->read_count >= BATCH || collector->reading_count == 0)) {
+}
+
+/* Whether the store gets what was read. One report that is read for long holds up no others. */
+static bool is_due(const struct ml_collector *collector) {
+    return collector->read_count > 0 &&
+           (collector->read_count >= BATCH || collector->reading_count == 0 ||
+            collector->read_bytes > READ_BYTES ||
+            ev_now(collector->setup.loop) - collector->read_since >= READ_S);
+}
+
+static void go_on(struct ml_collector *collector) {
+    take_up_more(collector);
+    while (is_due(collector)) {
         if (!add(collector, BATCH)) {
             go_on_soon(collector, RETRY_S);
             return;
         }
-        while (collector->reading_count < READINGS_MAX && take_up(collector)) {
-        }
+        take_up_more(collector);
+    }
+    if (collector->read_count > 0 && !ev_is_active(&collector->timer)) {
+        go_on_soon(collector, READ_S);
     }
     if (collector->setup.ends_when_idle && TAILQ_EMPTY(&collector->works) &&
         !ev_is_active(&collector->timer)) {

@@ -50,6 +50,9 @@ static const char *reason_of(enum ml_status status) {
 }
 
 static void took(struct ml_reading *reading, enum ml_status status) {
+    if (ml_collect_report_bytes(&reading->report) > ML_COLLECT_REPORT_BYTES_MAX) {
+        status = ML_PEER_LIMIT;
+    }
     if (status != ML_OK) {
         refuse(reading, reason_of(status));
         if (reading->is_running) {
@@ -136,9 +139,18 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
 
 /* ---- its beginning */
 
-static void limit(int what, uint64_t most) {
+static bool limit(int what, uint64_t most) {
     const struct rlimit limits = {.rlim_cur = most, .rlim_max = most};
-    (void)setrlimit(what, &limits);
+    return setrlimit(what, &limits) == 0;
+}
+
+/* Where memory is short it goes before the collector does. */
+static void die_first(void) {
+    static const char most[] = "1000";
+    const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, most, sizeof(most) - 1);
+    }
 }
 
 /* In the child: async-signal-safe calls alone. */
@@ -159,11 +171,11 @@ static void become_analyzer(const char *path, int body_fd, int socket_fd) {
         dup2(socket, COLLECTOR_FD) < 0 || close_range(COLLECTOR_FD + 1, ~0U, 0) != 0) {
         _exit(EXIT_NOT_STARTED);
     }
-    limit(RLIMIT_CPU, ML_READING_CPU_S);
-    limit(RLIMIT_AS, ML_READING_MEMORY_BYTES);
-    limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_FSIZE, 0);
-    (void)execve(path, arguments, environment);
+    die_first();
+    if (limit(RLIMIT_CPU, ML_READING_CPU_S) && limit(RLIMIT_AS, ML_READING_MEMORY_BYTES) &&
+        limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, 0)) {
+        (void)execve(path, arguments, environment);
+    }
     _exit(EXIT_NOT_STARTED);
 }
 

@@ -24,6 +24,12 @@ void ml_collect_report_fini(struct ml_collect_report *report) {
     *report = (struct ml_collect_report){.state = ML_COLLECT_REPORT_AWAITS_BEGIN};
 }
 
+size_t ml_collect_report_bytes(const struct ml_collect_report *report) {
+    return report->text_bytes + report->frames_capacity * sizeof(*report->frames) +
+           report->stacks_capacity * sizeof(*report->stacks) +
+           report->rows_capacity * sizeof(*report->rows);
+}
+
 /* A copy of the string, with a NUL behind it. */
 static enum ml_status keep(struct ml_collect_report *report, struct ml_string *string) {
     struct ml_collect_report_text *text = report->texts;

@@ -14,7 +14,7 @@
 #include "mojom_like_idl/contracts/fleet_report_mojom.h"
 
 /* Of all strings of a report together, and of its lists: what one report may cost. */
-enum { ML_COLLECT_REPORT_TEXT_MAX = 64 << 20 };
+enum { ML_COLLECT_REPORT_TEXT_MAX = 64 << 20, ML_COLLECT_REPORT_BYTES_MAX = 160 << 20 };
 
 /* Of all its rows together, each figure: far above any machine's, and so far below the largest
  * number that sums of many reports are numbers, too. */
@@ -44,6 +44,9 @@ struct ml_collect_report {
 
 /* All zero at first. */
 void ml_collect_report_fini(struct ml_collect_report *report);
+
+/* The memory that it has. */
+size_t ml_collect_report_bytes(const struct ml_collect_report *report);
 
 /* Take a message. Errors: ML_PEER_STATE: it has no place there; ML_PEER_RANGE: a number in it is
  * none, or above ML_COLLECT_REPORT_FIGURE_MAX; ML_PEER_LIMIT; ML_ENV_MEMORY. */

@@ -83,15 +83,16 @@ class Collector:
                 for right, token in rights.items():
                     file.write(f"{team} {right} {token}\n")
         self.process = self.log = None
+        self.command, self.before_exec = [str(harness.MEMLOG), "collect"], None
         self.tls = None  # an ssl.SSLContext: what speaks to it does so by TLS
 
     def start(self, *options):
         self.close_log()
         self.log = open(self.folder / "collect.log", "ab")  # pylint: disable=consider-using-with
-        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            [str(harness.MEMLOG), "collect", f"--store=sqlite:{self.store}", f"--tokens={self.tokens_file}",
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
+            [*self.command, f"--store=sqlite:{self.store}", f"--tokens={self.tokens_file}",
              f"--listen=127.0.0.1:{self.port}", *self.options, *options],
-            stdout=self.log, stderr=self.log, env=self.environment)
+            stdout=self.log, stderr=self.log, env=self.environment, preexec_fn=self.before_exec)
         deadline = time.monotonic() + harness.TIMEOUT
         while not self.is_up():
             if self.process.poll() is not None or time.monotonic() > deadline:
