@@ -14,7 +14,11 @@ ml_db_open(struct ml_db *db, const char *path, const char *schema, struct ml_err
         sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK &&
         sqlite3_busy_timeout(db->handle, BUSY_MS) == SQLITE_OK &&
         sqlite3_exec(
-            db->handle, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;", NULL, NULL, NULL
+            db->handle,
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-32768;",
+            NULL,
+            NULL,
+            NULL
         ) == SQLITE_OK &&
         sqlite3_exec(db->handle, schema, NULL, NULL, NULL) == SQLITE_OK;
     (void)umask(before);

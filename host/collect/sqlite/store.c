@@ -90,11 +90,16 @@ static const char *const sql[STATEMENTS] = {
     [DUMP_REMOVE] = "DELETE FROM dumps WHERE id = :dump",
 };
 
+/* Most frames and stacks of a report were in the one before it. */
+enum { KNOWN = 1 << 16 };
+
 struct sqlite_store {
     struct ml_store head;
     char path[PATH_MAX];
     struct ml_db db;
     sqlite3_stmt *statements[STATEMENTS];
+    /* Ids of frames and stacks that are in it, each where its last bits say. */
+    int64_t known[KNOWN];
 };
 
 const char *ml_sqlite_store_path(const struct ml_store *store) {
@@ -180,9 +185,20 @@ static void add_dump(struct adding *adding) {
     adding->dump = sqlite3_last_insert_rowid(adding->store->db.handle);
 }
 
+/* Whether it is there for sure; from now on it is. */
+static bool is_known(struct adding *adding, int64_t id) {
+    int64_t *known = &adding->store->known[(uint64_t)id % KNOWN];
+    const bool was = *known == id;
+    *known = id;
+    return was;
+}
+
 static int64_t add_frame(struct adding *adding, const struct memlog_fleet_frame *frame) {
     sqlite3_stmt *statement = use(adding, FRAME_ADD);
     const int64_t id = ml_id_of_frame(adding->item->team_key, frame);
+    if (is_known(adding, id)) {
+        return id;
+    }
     ml_db_bind_number(statement, ":id", id);
     ml_db_bind_number(statement, ":function", word(adding, frame->function));
     ml_db_bind_number(statement, ":module", word(adding, frame->module));
@@ -209,6 +225,9 @@ static bool add_stacks(struct adding *adding) {
         const int64_t id = ml_id_of_stack(key, parent, frames[stack->frame]);
         names[i + 1] = ml_id_of_names(key, names[stack->parent], &report->frames[stack->frame - 1]);
         adding->stacks[i + 1] = id;
+        if (is_known(adding, id)) {
+            continue;
+        }
         ml_db_bind_number(use(adding, STACK_ADD), ":id", id);
         ml_db_bind_number(use(adding, STACK_ADD), ":parent", parent);
         ml_db_bind_number(use(adding, STACK_ADD), ":frame", frames[stack->frame]);
@@ -293,6 +312,7 @@ static enum ml_status end(struct sqlite_store *store, bool done, struct ml_error
     const int code = sqlite3_errcode(store->db.handle);
     ml_error_set(error, "the store did not take it: %s", sqlite3_errmsg(store->db.handle));
     (void)!ml_db_do(&store->db, "ROLLBACK");
+    memset(store->known, 0, sizeof(store->known));
     return is_machines(code) ? ML_ENV_SYSTEM : ML_PEER_RANGE;
 }
 
