@@ -25,18 +25,49 @@ double ml_statistics_interval(struct ml_side side) {
     return z_of_95_percent * sqrt(variance_of(side));
 }
 
+/* What is as unlikely of a normal distribution as t is with so many degrees of freedom. Source:
+ * D. L. Wallace, "Bounds on normal approximations to Student's and the chi-square distributions",
+ * 1959. */
+static double z_of_t(double t, double freedom) {
+    const double z = (8 * freedom + 1) / (8 * freedom + 3) * sqrt(freedom * log1p(t * t / freedom));
+    return t < 0 ? -z : z;
+}
+
+/* Each side with its own spread (Welch). */
+static double z_apart(double by, struct ml_side before, struct ml_side after) {
+    const double one = variance_of(before);
+    const double other = variance_of(after);
+    const double freedom =
+        (one + other) * (one + other) /
+        (one * one / (double)(before.count - 1) + other * other / (double)(after.count - 1));
+    return z_of_t(by / sqrt(one + other), freedom);
+}
+
+/* With one spread for both (Student), as it is where the sides are equal. */
+static double z_together(double by, struct ml_side before, struct ml_side after) {
+    const double one = (double)before.count;
+    const double other = (double)after.count;
+    const double freedom = one + other - 2;
+    const double spread =
+        (variance_of(before) * one * (one - 1) + variance_of(after) * other * (other - 1)) /
+        freedom;
+    return z_of_t(by / sqrt(spread * (1 / one + 1 / other)), freedom);
+}
+
 struct ml_difference ml_statistics_compare(struct ml_side before, struct ml_side after) {
     struct ml_difference difference = {
         .mean_before = mean_of(before), .mean_after = mean_of(after), .p = 1, .q = 1};
     const double by = difference.mean_after - difference.mean_before;
-    const double error = sqrt(variance_of(before) + variance_of(after));
-    if (before.count < ML_STATISTICS_LEAST || after.count < ML_STATISTICS_LEAST) {
+    if (before.count < ML_STATISTICS_LEAST || after.count < ML_STATISTICS_LEAST || by == 0) {
         return difference;
     }
-    difference.z = error > 0 ? by / error
-                   : by > 0  ? Z_WITHOUT_SPREAD
-                   : by < 0  ? -Z_WITHOUT_SPREAD
-                             : 0;
+    if (variance_of(before) + variance_of(after) > 0) {
+        const double apart = z_apart(by, before, after);
+        const double together = z_together(by, before, after);
+        difference.z = fabs(apart) < fabs(together) ? apart : together;
+    } else {
+        difference.z = by > 0 ? Z_WITHOUT_SPREAD : -Z_WITHOUT_SPREAD;
+    }
     difference.p = erfc(fabs(difference.z) / sqrt(2.0));
     return difference;
 }

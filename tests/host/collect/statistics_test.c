@@ -64,29 +64,108 @@ START_TEST(sides_without_a_spread_are_equal_or_not) {
 }
 END_TEST
 
-/* Two hundred comparisons of equal things, a hundred times: with q below 0.05 hardly one of a
- * hundred calls anything different. By p alone ten of each two hundred would be called so. */
-START_TEST(equal_builds_are_called_equal) {
-    enum { STACKS = 200, TRIALS = 100 };
-    unsigned by_q = 0;
-    unsigned by_p = 0;
+/* ---- equal builds */
 
-    seed = 1;
-    for (int trial = 0; trial < TRIALS; trial++) {
+enum { STACKS = 200, TRIALS = 1000 };
+
+/* One stack's share of a dump, or a machine's mean. */
+typedef double (*one_of)(int stack);
+
+static double steady(int stack) {
+    return stack + noise();
+}
+
+/* As stacks are: most of what there is lies in a few of the dumps. */
+static double heavy(int stack) {
+    return exp((stack % 4) * noise());
+}
+
+/* In one dump of some hundred alone. */
+static double rare(int stack) {
+    return uniform() * (5 + stack) < 1 ? exp(0.3 * noise()) : 0;
+}
+
+static struct ml_side side_by(uint64_t count, one_of one, int stack) {
+    struct ml_side side = {.count = count};
+
+    for (uint64_t i = 0; i < count; i++) {
+        const double value = one(stack);
+        side.sum += value;
+        side.squares += value * value;
+    }
+    return side;
+}
+
+/* How many of the comparisons of two equal builds call any of their stacks different. */
+static unsigned called(one_of one, uint64_t before, uint64_t after, unsigned trials) {
+    unsigned count = 0;
+
+    seed = before * 1000 + after;
+    for (unsigned trial = 0; trial < trials; trial++) {
         struct ml_difference all[STACKS];
         bool any = false;
         for (int i = 0; i < STACKS; i++) {
-            all[i] = ml_statistics_compare(side_of(40, i, 1), side_of(40, i, 1));
-            by_p += all[i].p < 0.05;
+            all[i] = ml_statistics_compare(side_by(before, one, i), side_by(after, one, i));
         }
         ck_assert(ml_statistics_adjust(all, STACKS));
         for (int i = 0; i < STACKS; i++) {
-            any = any || all[i].q < 0.05;
+            any = any || all[i].q < ML_STATISTICS_Q;
         }
-        by_q += any;
+        count += any;
     }
-    ck_assert_uint_le(by_q, 12);
-    ck_assert_uint_gt(by_p, TRIALS * STACKS / 40);
+    return count;
+}
+
+/* By p alone ten of each two hundred stacks would be called different; by q less than one of a
+ * thousand comparisons calls anything so. */
+START_TEST(equal_builds_are_called_equal) {
+    unsigned by_p = 0;
+
+    for (int i = 0; i < STACKS; i++) {
+        by_p += ml_statistics_compare(side_of(40, i, 1), side_of(40, i, 1)).p < 0.05;
+    }
+    ck_assert_uint_gt(by_p, 2);
+    ck_assert_uint_le(called(steady, 40, 40, TRIALS), 4);
+    ck_assert_uint_le(called(steady, ML_STATISTICS_LEAST, ML_STATISTICS_LEAST, TRIALS), 4);
+}
+END_TEST
+
+START_TEST(rare_and_large_values_are_no_difference) {
+    const one_of kinds[] = {heavy, rare};
+
+    for (int i = 0; i < 2; i++) {
+        ck_assert_uint_le(called(kinds[i], 40, 40, TRIALS), 4);
+        ck_assert_uint_le(called(kinds[i], ML_STATISTICS_LEAST, 300, TRIALS / 5), 2);
+        ck_assert_uint_le(called(kinds[i], 300, ML_STATISTICS_LEAST, TRIALS / 5), 2);
+    }
+}
+END_TEST
+
+/* A stack that one dump in twenty has: that none of the twenty has it is no news. */
+START_TEST(a_small_side_that_missed_a_rare_stack_is_not_different) {
+    const struct ml_side none = {.count = 20};
+    const struct ml_side some = {.count = 1000, .sum = 50, .squares = 50};
+
+    ck_assert(fabs(ml_statistics_compare(none, some).z) < 2);
+    ck_assert(fabs(ml_statistics_compare(some, none).z) < 2);
+}
+END_TEST
+
+/* Student's t by tables: 0.1 % on both sides. */
+START_TEST(few_dumps_make_a_difference_less_sure) {
+    const struct {
+        uint64_t count;
+        double t;
+    } tables[] = {{20, 3.566}, {31, 3.460}, {1001, 3.300}};
+
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        const double count = (double)tables[i].count;
+        const double by = tables[i].t * sqrt(2 / count);
+        const struct ml_side before = {.count = tables[i].count, .squares = count - 1};
+        const struct ml_side after = {
+            .count = tables[i].count, .sum = by * count, .squares = count - 1 + by * by * count};
+        ck_assert(fabs(ml_statistics_compare(before, after).p - 0.001) < 2e-5);
+    }
 }
 END_TEST
 
@@ -127,6 +206,9 @@ int main(void) {
     tcase_add_test(tests, too_few_dumps_give_no_verdict);
     tcase_add_test(tests, sides_without_a_spread_are_equal_or_not);
     tcase_add_test(tests, equal_builds_are_called_equal);
+    tcase_add_test(tests, rare_and_large_values_are_no_difference);
+    tcase_add_test(tests, a_small_side_that_missed_a_rare_stack_is_not_different);
+    tcase_add_test(tests, few_dumps_make_a_difference_less_sure);
     tcase_add_test(tests, q_is_that_of_benjamini_and_hochberg);
     tcase_add_test(tests, the_interval_holds_the_mean_nineteen_times_in_twenty);
     return run_suite("statistics", tests);
