@@ -84,11 +84,12 @@ extern const char *const ml_ask_names[ML_SQL_COUNT];
  * there, or memory ran out. */
 char *ml_ask_text(const char *file, enum ml_ask which);
 
-/* What one list of rows is about, beside the question: a stack or the names of one, and the build
- * (NULL: the question's). */
+/* What one list of rows is about, beside the question: a stack or the names of one, the build
+ * (NULL: the question's), and whether shares are of hosts and not of dumps. */
 struct ml_ask_bound {
     int64_t id;
     const char *build;
+    bool by_host;
 };
 
 /* What all engines see of a question's span of time. */

@@ -134,11 +134,22 @@ struct compared {
     struct ml_difference difference;
 };
 
-static uint64_t control_dumps(struct ml_answering *answering, const char *build) {
+/* The control population of a build. */
+struct population {
+    uint64_t dumps, hosts;
+};
+
+static struct population population_of(struct ml_answering *answering, const char *build) {
     struct ml_asking *asking = answering->asking;
-    return (uint64_t)ml_answering_one(
-        asking->engine->rows(asking, ML_SQL_CONTROL_DUMPS, (struct ml_ask_bound){.build = build}), 0
-    );
+    struct ml_store_rows *rows =
+        asking->engine->rows(asking, ML_SQL_CONTROL_DUMPS, (struct ml_ask_bound){.build = build});
+    struct population population = {.dumps = 0};
+    if (ml_store_rows_next(rows)) {
+        population.dumps = (uint64_t)ml_store_rows_id(rows, 0);
+        population.hosts = (uint64_t)ml_store_rows_id(rows, 1);
+    }
+    ml_store_rows_end(rows);
+    return population;
 }
 
 static int by_z(const void *a, const void *b) {
@@ -151,10 +162,14 @@ static int by_z(const void *a, const void *b) {
     return names < ((const struct compared *)b)->names ? -1 : 1;
 }
 
-/* All stacks of either side. Owner: free. NULL: no memory. */
-static struct compared *
-compare(struct ml_answering *answering, uint64_t before, uint64_t after, size_t *out_count) {
-    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_SHARES, 0);
+/* All stacks of either side, which have `before` and `after` hosts or dumps. Owner: free. NULL: no
+ * memory. */
+static struct compared *compare(
+    struct ml_answering *answering, bool by_host, uint64_t before, uint64_t after, size_t *out_count
+) {
+    struct ml_asking *asking = answering->asking;
+    struct ml_store_rows *rows =
+        asking->engine->rows(asking, ML_SQL_SHARES, (struct ml_ask_bound){.by_host = by_host});
     size_t capacity = 256;
     struct compared *list = calloc(capacity, sizeof(*list));
     *out_count = 0;
@@ -198,7 +213,6 @@ static bool adjust(struct compared *list, size_t count) {
 }
 
 static void put_compared(struct ml_answering *answering, const struct compared *one) {
-    const double called_different = 0.05;
     struct ml_json *json = &answering->json;
     ml_json_open(json, '{');
     ml_answering_id(json, "stack", one->names);
@@ -206,7 +220,7 @@ static void put_compared(struct ml_answering *answering, const struct compared *
     ml_json_double_member(json, "share_after", one->difference.mean_after);
     ml_json_double_member(json, "z", one->difference.z);
     ml_json_double_member(json, "q", one->difference.q);
-    ml_json_bool_member(json, "differs", one->difference.q < called_different);
+    ml_json_bool_member(json, "differs", one->difference.q < ML_STATISTICS_Q);
     ml_answering_path(answering, one->stack);
     ml_json_close(json, '}');
 }
@@ -227,20 +241,32 @@ expect_paths(struct ml_answering *answering, const struct compared *list, size_t
 
 void ml_answer_diff(struct ml_answering *answering) {
     struct ml_json *json = &answering->json;
-    const uint64_t before = control_dumps(answering, answering->question->build);
-    const uint64_t after = control_dumps(answering, answering->question->other);
-    const bool is_enough = before >= ML_STATISTICS_LEAST && after >= ML_STATISTICS_LEAST;
+    const struct population before = population_of(answering, answering->question->build);
+    const struct population after = population_of(answering, answering->question->other);
+    const bool is_enough =
+        before.dumps >= ML_STATISTICS_LEAST && after.dumps >= ML_STATISTICS_LEAST;
+    /* Of fewer hosts the dumps are compared: what is found then is said of these hosts alone. */
+    const bool by_host = before.hosts >= ML_STATISTICS_LEAST && after.hosts >= ML_STATISTICS_LEAST;
     const uint64_t limit = ml_ask_limit(answering->question);
     size_t count = 0;
-    struct compared *list = compare(answering, before, after, &count);
+    struct compared *list = compare(
+        answering,
+        by_host,
+        by_host ? before.hosts : before.dumps,
+        by_host ? after.hosts : after.dumps,
+        &count
+    );
     if (list == NULL || !adjust(list, count)) {
         answering->status = ML_ENV_MEMORY;
         free(list);
         return;
     }
     qsort(list, count, sizeof(*list), by_z);
-    ml_json_number_member(json, "dumps_before", before);
-    ml_json_number_member(json, "dumps_after", after);
+    ml_json_number_member(json, "dumps_before", before.dumps);
+    ml_json_number_member(json, "dumps_after", after.dumps);
+    ml_json_number_member(json, "hosts_before", before.hosts);
+    ml_json_number_member(json, "hosts_after", after.hosts);
+    ml_json_string_member(json, "compared", by_host ? "hosts" : "dumps");
     ml_json_number_member(json, "dumps_least", ML_STATISTICS_LEAST);
     ml_json_bool_member(json, "too_few", !is_enough);
     ml_json_number_member(json, "stacks_compared", count);

@@ -148,6 +148,7 @@ rows_of(struct ml_asking *head, enum ml_ask which, struct ml_ask_bound bound) {
         {":limit", (int64_t)ml_ask_limit(question)},
         {":stack", bound.id},
         {":names", bound.id},
+        {":by_host", bound.by_host},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         ml_db_bind_number(statement, numbers[i].name, numbers[i].value);

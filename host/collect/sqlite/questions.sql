@@ -52,16 +52,21 @@ SELECT s.parent, f.word, m.word, r.place FROM stacks s JOIN frames r ON r.id = s
 JOIN words f ON f.id = r.function JOIN words m ON m.id = r.module WHERE s.id = :stack
 
 -- name: control_dumps
-SELECT count(*) FROM dumps WHERE team = :team AND program = :program AND build = :build AND control = 1 AND live > 0
+SELECT count(*), count(DISTINCT host) FROM dumps WHERE team = :team AND program = :program AND build = :build AND control = 1 AND live > 0
 
 -- name: shares
+-- A unit is a host with the mean of its dumps (:by_host), or a dump.
+WITH units AS (
+  SELECT build, CASE :by_host WHEN 1 THEN host ELSE id END unit, count(*) dumps FROM dumps
+  WHERE team = :team AND program = :program AND build IN (:build, :other) AND control = 1 AND live > 0 GROUP BY 1, 2)
 SELECT names, max(stack), total(CASE WHEN build = :build THEN share END), total(CASE WHEN build = :build THEN share * share END),
   total(CASE WHEN build = :other THEN share END), total(CASE WHEN build = :other THEN share * share END)
 FROM (
-  SELECT d.id, d.build, k.names, max(k.id) stack, total(x.live) / d.live share
-  FROM dumps d JOIN samples x ON x.dump = d.id JOIN stacks k ON k.id = x.stack
+  SELECT d.build, k.names, max(k.id) stack, total(1.0 * x.live / d.live) / u.dumps share
+  FROM dumps d JOIN units u ON u.build = d.build AND u.unit = CASE :by_host WHEN 1 THEN d.host ELSE d.id END
+  JOIN samples x ON x.dump = d.id JOIN stacks k ON k.id = x.stack
   WHERE d.team = :team AND d.program = :program AND d.build IN (:build, :other) AND d.control = 1 AND d.live > 0
-  GROUP BY d.id, k.names)
+  GROUP BY d.build, u.unit, k.names)
 GROUP BY names
 
 -- name: median_of_control
