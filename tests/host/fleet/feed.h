@@ -1,0 +1,30 @@
+/* Dumps of a fleet on their way: into a store. Room: tests.
+ * Context: one thread. */
+#ifndef MEMLOG_TESTS_HOST_FLEET_FEED_H
+#define MEMLOG_TESTS_HOST_FLEET_FEED_H
+
+#include <stdio.h>
+
+#include "base/error_message.h"
+#include "ipc/wire/ml_status.h"
+#include "tests/host/fleet/fleet.h"
+
+struct fed {
+    uint64_t dumps, rows;
+};
+
+/* Dumps `from` to below `until`, `batch` in one transaction, as the collector does it. Stacks have
+ * the ids that a collector of `spool` would give. Errors: the store's. */
+ML_NODISCARD enum ml_status feed_store(
+    const struct fleet *fleet,
+    const struct fleet_plan *plan,
+    uint64_t from,
+    uint64_t until,
+    size_t batch,
+    const char *store,
+    const char *spool,
+    struct fed *out_fed,
+    struct ml_error_message *error
+);
+
+#endif
