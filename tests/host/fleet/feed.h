@@ -1,4 +1,4 @@
-/* Dumps of a fleet on their way: into a store. Room: tests.
+/* Dumps of a fleet on their way: into a store, or as bodies that a machine would send. Room: tests.
  * Context: one thread. */
 #ifndef MEMLOG_TESTS_HOST_FLEET_FEED_H
 #define MEMLOG_TESTS_HOST_FLEET_FEED_H
@@ -25,6 +25,15 @@ ML_NODISCARD enum ml_status feed_store(
     const char *spool,
     struct fed *out_fed,
     struct ml_error_message *error
+);
+
+/* Each as a line "BYTES GUID" and a trace in memlog's form of that many bytes. False: errno. */
+bool feed_bodies(
+    const struct fleet *fleet,
+    const struct fleet_plan *plan,
+    uint64_t from,
+    uint64_t until,
+    FILE *out
 );
 
 #endif

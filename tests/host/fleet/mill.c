@@ -1,8 +1,9 @@
 /* Makes a fleet of a million dumps, or of a few: tools/bench/fleet starts it, and tests do.
  *
- *   fleet_mill fill [NAME=NUMBER...] [templates=FOLDER] [store=PATH] [spool=FOLDER]
+ *   fleet_mill fill|bodies|truth [NAME=NUMBER...] [templates=FOLDER] [store=PATH] [spool=FOLDER]
  *
- * fill: into a store; says how many and how long. Without templates programs are made up. */
+ * fill: into a store; says how many and how long. bodies: as machines would send them, on stdout.
+ * truth: what was planted where, in JSON. Without templates programs are made up. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -137,12 +138,85 @@ static int fill(const struct fleet *fleet, const struct fleet_plan *plan, uint64
     return 0;
 }
 
+/* The stack's frames, the outermost first, as answers have them. */
+static void put_path(
+    struct ml_json *json, const char *name, const struct fleet_program *program, uint32_t stack
+) {
+    enum { DEPTH_MAX = 1024 };
+    const struct memlog_fleet_frame *path[DEPTH_MAX];
+    size_t depth = 0;
+    for (; stack > 0 && depth < DEPTH_MAX; stack = program->stacks[stack - 1].parent) {
+        path[depth++] = &program->frames[program->stacks[stack - 1].frame - 1];
+    }
+    ml_json_open_member(json, name, '[');
+    for (; depth > 0; depth--) {
+        const struct memlog_fleet_frame *frame = path[depth - 1];
+        ml_json_string(
+            json, frame->function.count_bytes > 0 ? frame->function.data : frame->module.data
+        );
+    }
+    ml_json_close(json, ']');
+}
+
+static void put_builds(struct ml_json *json, const struct fleet_plan *plan, size_t program) {
+    char id[FLEET_WORD_BYTES];
+    ml_json_open_member(json, "builds", '[');
+    for (uint64_t i = 0; i < plan->builds; i++) {
+        fleet_build_id(program, i, id);
+        ml_json_string(json, id);
+    }
+    ml_json_close(json, ']');
+}
+
+static void put_program(
+    struct ml_json *json,
+    const char *member,
+    const struct fleet *fleet,
+    const struct fleet_plan *plan,
+    size_t number
+) {
+    static const char *const names[] = {"doubled", "grown", "leaked"};
+    const struct fleet_program *program = &fleet->programs[number];
+    ml_json_open_member(json, member, '{');
+    ml_json_string_member(json, "program", program->name);
+    put_builds(json, plan, number);
+    for (enum fleet_change i = FLEET_DOUBLED; i <= FLEET_LEAKED; i++) {
+        const size_t row = fleet_changed_row(program, i);
+        put_path(json, names[i], program, program->rows[row].stack);
+    }
+    ml_json_close(json, '}');
+}
+
+static int truth(const struct fleet *fleet, const struct fleet_plan *plan) {
+    char name[FLEET_WORD_BYTES];
+    struct ml_json json = ml_json_over(stdout);
+    ml_json_open(&json, '{');
+    ml_json_number_member(&json, "programs", fleet->count);
+    ml_json_number_member(&json, "guilty_build", fleet_guilty_build(plan));
+    put_program(&json, "changed", fleet, plan, 0);
+    put_program(&json, "leaking", fleet, plan, fleet_leaking_program(fleet));
+    ml_json_open_member(&json, "leaking_hosts", '[');
+    for (uint64_t i = 0; i < plan->hosts; i++) {
+        if (fleet_host_leaks(plan, i)) {
+            fleet_host_name(i, name);
+            ml_json_string(&json, name);
+        }
+    }
+    ml_json_close(&json, ']');
+    ml_json_close(&json, '}');
+    (void)putchar('\n');
+    return 0;
+}
+
 static int run(const char *what, const struct fleet *fleet, const struct fleet_plan *plan) {
     const uint64_t until = whole(UNTIL) > 0 ? whole(UNTIL) : plan->dumps;
     if (strcmp(what, "fill") == 0) {
         return fill(fleet, plan, until);
     }
-    return 2;
+    if (strcmp(what, "truth") == 0) {
+        return truth(fleet, plan);
+    }
+    return strcmp(what, "bodies") == 0 ? !feed_bodies(fleet, plan, whole(FROM), until, stdout) : 2;
 }
 
 int main(int count, char **arguments) {
@@ -168,7 +242,7 @@ int main(int count, char **arguments) {
         .by_host = whole(BY_HOST) > 0,
     };
     if (count < 2 || plan.hosts == 0 || plan.builds == 0 || plan.dumps == 0 || whole(BATCH) == 0) {
-        (void)fprintf(stderr, "usage: fleet_mill fill [NAME=VALUE...]\n");
+        (void)fprintf(stderr, "usage: fleet_mill fill|bodies|truth [NAME=VALUE...]\n");
         return 2;
     }
     const char *folder = words[TEMPLATES].value;
