@@ -3,16 +3,9 @@
 #ifndef MEMLOG_HOST_PAGE_ASSETS_H
 #define MEMLOG_HOST_PAGE_ASSETS_H
 
-#include <stddef.h>
-
-struct ml_page_asset {
-    const char *path; /* as a browser asks for it */
-    const char *content_type;
-    const char *bytes;
-    size_t count;
-};
+#include "host/http/asset.h"
 
 /* Ended by a NULL path. */
-extern const struct ml_page_asset ml_page_assets[];
+extern const struct ml_http_asset ml_page_assets[];
 
 #endif

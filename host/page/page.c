@@ -101,15 +101,6 @@ static const struct route *find_route(const struct ml_http_request *request, cha
     return NULL;
 }
 
-static const struct ml_page_asset *find_asset(const char *path) {
-    for (const struct ml_page_asset *one = ml_page_assets; one->path != NULL; one++) {
-        if (strcmp(one->path, path) == 0) {
-            return one;
-        }
-    }
-    return NULL;
-}
-
 /* ---- who may ask */
 
 static struct ml_page_claim claim_of(const struct ml_http_request *request) {
@@ -199,7 +190,7 @@ static void on_head(void *context, struct ml_http_request *request) {
 /* ---- what is answered */
 
 static void serve_asset(
-    struct ml_page *page, struct ml_http_request *request, const struct ml_page_asset *asset
+    struct ml_page *page, struct ml_http_request *request, const struct ml_http_asset *asset
 ) {
     char cookie[ML_PAGE_TOKEN_BYTES + ML_PAGE_COOKIE_NAME_BYTES + 64];
     const bool is_visit = strcmp(asset->path, "/") == 0;
@@ -210,14 +201,7 @@ static void serve_asset(
         page->guard.cookie,
         page->guard.token
     );
-    const struct ml_http_answer answer = {
-        .status = 200,
-        .content_type = asset->content_type,
-        .bytes = asset->bytes,
-        .bytes_count = asset->count,
-        .cookie = is_visit ? cookie : NULL,
-    };
-    ml_http_answer(request, &answer);
+    ml_http_asset_answer(request, asset, is_visit ? cookie : NULL);
 }
 
 static void answer_not_allowed(struct ml_http_request *request, const char *allow) {
@@ -237,7 +221,7 @@ static void on_request(void *context, struct ml_http_request *request) {
     const char *path = ml_http_path(request);
     char allow[32];
     const struct route *route = find_route(request, allow);
-    const struct ml_page_asset *asset = find_asset(path);
+    const struct ml_http_asset *asset = ml_http_asset_find(ml_page_assets, path);
     if (route != NULL && route->is_live && page->engine == NULL) {
         ml_page_answer_error(request, 409, "the run has ended: there are only its dumps");
     } else if (route != NULL) {

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""assets.py OUTPUT PACKAGES PATH=FILE...: the page's files as C, for host/page/internal.h's ml_page_assets.
+"""assets.py [--table=HEADER:NAME] OUTPUT PACKAGES PATH=FILE...: a page's files as C, for the table NAME that HEADER declares.
+
+Without --table it is host/page/assets.h:ml_page_assets.
 
 A FILE of the form npm:NAME is one of an npm package: package-lock.json beside this script names its version and checksum, and npm
 brings it into the folder PACKAGES, once for each state of the lock file. Nothing is taken from anywhere else, and the finished page
@@ -51,12 +53,14 @@ def array(name, content):
 
 
 def main():
-    output, packages, *pairs = sys.argv[1:]
+    words = sys.argv[1:]
+    header, _, table = (words.pop(0).partition("=")[2] if words[0].startswith("--table=") else "host/page/assets.h:ml_page_assets").partition(":")
+    output, packages, *pairs = words
     packages = pathlib.Path(packages)
-    trouble = install(packages)
+    trouble = install(packages) if any("=npm:" in pair for pair in pairs) else None
     if trouble:
         print(f"memlog: the page is built without its chart: {trouble}. To try again: rm {output}", file=sys.stderr)
-    lines = ["/* Made by host/page/web/assets.py; not to be edited. */", '#include "host/page/assets.h"', ""]
+    lines = ["/* Made by host/page/web/assets.py; not to be edited. */", f'#include "{header}"', ""]
     rows = []
     for number, pair in enumerate(pairs):
         path, _, name = pair.partition("=")
@@ -65,7 +69,7 @@ def main():
         content = b"" if is_brought and trouble else file.read_bytes()
         lines += [*array(f"asset_{number}", content), ""]
         rows.append(f'    {{"{path}", "{TYPES[file.suffix]}", asset_{number}, {len(content)}}},')
-    lines += ["const struct ml_page_asset ml_page_assets[] = {", *rows, "    {0, 0, 0, 0},", "};", ""]
+    lines += [f"const struct ml_http_asset {table}[] = {{", *rows, "    {0, 0, 0, 0},", "};", ""]
     pathlib.Path(output).write_text("\n".join(lines))
 
 
