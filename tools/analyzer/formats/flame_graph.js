@@ -190,10 +190,8 @@ class FlameGraph {
     grow(this.tree, path.slice(0, place).reverse(), 1);
   }
 
-  build() {
-    const view = this.data.views[this.view];
-    const old = this.tree;
-    const isSame = this.orderOf === this.order();
+  // Make the tree of all stacks of a view.
+  gather(view) {
     const nothing = () => FIGURES.map(() => 0);
     this.whole = nothing();
     this.isFound = false;
@@ -201,6 +199,13 @@ class FlameGraph {
     if (this.function) { Object.assign(this.tree, { callers: new Map(), own: { values: nothing(), before: nothing() } }); }
     this.eachStack(view, "values", (path, figures) => this.take("values", path, figures));
     if (view.before) { this.eachStack(view, "before", (path, figures) => this.take("before", path, figures)); }
+  }
+
+  build() {
+    const view = this.data.views[this.view];
+    const old = this.tree;
+    const isSame = this.orderOf === this.order();
+    this.gather(view);
     this.measure(this.tree, old && old.name === this.tree.name && isSame ? old : null);
     this.orderOf = this.order();
     this.place(this.tree, 0);
