@@ -79,23 +79,8 @@ class LivePage(browsing.Case):
     def drive(self, script, url, obey=None):
         """Run a script that gives orders, to the web server if nobody else obeys; its last line is what it saw."""
         obey = obey or (lambda order: self.ask_server("/" + order))
-        env = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
         shots = self.folder / "shots"
-        shots.mkdir(exist_ok=True)
-        driver = subprocess.Popen(
-            ["node", script, url, str(shots)], cwd=pages.NODE, env={**env, "HOME": str(self.folder)},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        self.addCleanup(driver.kill)
-        said = {}
-        for line in driver.stdout:
-            said = json.loads(line)
-            if "order" not in said:
-                break
-            driver.stdin.write((obey(said["order"]) or "done") + "\n")
-            driver.stdin.flush()
-        _, err = driver.communicate(timeout=harness.TIMEOUT)
-        self.assertEqual(driver.returncode, 0, err)
+        said = pages.drive(script, url, shots, self.folder, obey)
         self.assertGreaterEqual(len(list(shots.glob("*.png"))), 5)
         return said
 

@@ -50,6 +50,28 @@ def bring():
     stamp.write_text(lock)
 
 
+def drive(script, url, shots, home, obey):
+    """Run a script that gives orders (tests/pages/visit.js) and have them obeyed; its last line is what it saw."""
+    shots.mkdir(exist_ok=True)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
+    words = ["node", script, url, str(shots)]
+    with subprocess.Popen(words, cwd=NODE, env={**env, "HOME": str(home)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
+        said = {}
+        try:
+            for line in driver.stdout:
+                said = json.loads(line)
+                if "order" not in said:
+                    break
+                driver.stdin.write((obey(said["order"]) or "done") + "\n")
+                driver.stdin.flush()
+            _, err = driver.communicate(timeout=harness.TIMEOUT)
+        finally:
+            driver.kill()
+    if driver.returncode != 0:
+        raise AssertionError(err)
+    return said
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass

@@ -16,8 +16,8 @@ export async function visit(act) {
   const asked = new Set();
   const visitor = {
     url,
-    // A page at `address` when its processes are there.
-    async open(width, colorScheme, address = url) {
+    // A page at `address` when it shows `ready`: its processes are there.
+    async open(width, colorScheme, address = url, ready = "#rows tr") {
       const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
       const page = await context.newPage();
       page.setDefaultTimeout(PATIENCE_MS);
@@ -25,7 +25,7 @@ export async function visit(act) {
       page.on("console", (message) => message.type() === "error" && seen.complaints.push(message.text()));
       page.on("request", (request) => asked.add(new URL(request.url()).origin));
       await page.goto(address);
-      await page.waitForSelector("#rows tr");
+      await page.waitForSelector(ready);
       return page;
     },
     // Have the program do something; the test's answer.
