@@ -205,6 +205,15 @@ static void say_where(const struct parts *parts) {
         (unsigned)place->port,
         parts->tokens_path
     );
+    ml_say(
+        &parts->log,
+        "its page: %s://%s%s%s:%u/ asks for a read token",
+        parts->options.tls_cert != NULL ? "https" : "http",
+        is_six ? "[" : "",
+        place->address,
+        is_six ? "]" : "",
+        (unsigned)place->port
+    );
 }
 
 static int work(struct parts *parts) {

@@ -9,6 +9,7 @@
 
 #include <ev.h>
 
+#include "host/collect/pages.h"
 #include "host/collect/server/internal.h"
 #include "host/http/tls.h"
 
@@ -271,7 +272,7 @@ static void on_request(void *context, struct ml_http_request *request) {
         ml_receiver_removals(receiver, request);
     } else if (strncmp(path, "/api/v1/fleet/", strlen("/api/v1/fleet/")) == 0) {
         ml_receiver_ask(receiver, request);
-    } else {
+    } else if (!ml_collect_pages_answer(request)) {
         ml_receiver_answer(request, MISSING, NULL, "there is nothing here\n");
     }
 }
