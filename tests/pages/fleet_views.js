@@ -15,7 +15,7 @@ await visit(async ({ open, tell, shoot, check, url }) => {
       answer.hashes[where] = await hash(page);
       answer.texts[where] = await text(page);
       answer.marks[where] = await page.evaluate(() => ({
-        spoilt: document.title.includes("spoilt"), made: document.querySelectorAll("#all :is(img, script, iframe)").length,
+        spoilt: document.title === "spoilt", made: document.querySelectorAll("#all :is(img, script, iframe)").length,
         turned: /[\u202a-\u202e\u2066-\u2069\u0007]/.test(document.body.textContent + document.title + [...document.querySelectorAll("[title]")].map((one) => one.title).join("")),
         token: (document.documentElement.outerHTML + location.href).includes("rrrr") }));
       await check(page, where);

@@ -10,6 +10,7 @@ import { at, el } from "/dom.js";
 import { buildText, clean, nameText } from "/names.js";
 import { go, link, onWhere, takeToken, where } from "/where.js";
 
+const SLOW_MS = 1500; // then it is said that an answer is waited for
 const EMPTY_MS = 5000; // how often an empty collector is looked at again
 const TABS = [["", "Stacks"], ["flame", "Flame graph"], ["diff", "What changed"], ["hosts", "Machines"], ["reports", "Reports"]];
 // What each view is asked by, in the bar above it.
@@ -157,6 +158,7 @@ async function show() {
   drawTabs();
   document.body.classList.add("waiting");
   at("all").setAttribute("aria-busy", "true");
+  const slow = setTimeout(() => { if (at("message").hidden) { say("The collector is at work on the answer \u2026", false); } }, SLOW_MS);
   try {
     const [around, view] = await Promise.all([context(mine.signal), viewOf().show(mine.signal)]);
     if (mine.signal.aborted) { return; }
@@ -178,6 +180,7 @@ async function show() {
       say(`The collector says: ${clean(error.message)}`);
     }
   } finally {
+    clearTimeout(slow);
     if (showing === mine) {
       document.body.classList.remove("waiting");
       at("all").removeAttribute("aria-busy");

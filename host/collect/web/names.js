@@ -3,7 +3,8 @@ import { el } from "/dom.js";
 import { link } from "/where.js";
 
 // What is not seen or turns the text around it is shown by its number.
-export const clean = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+const shown = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+export const clean = (text) => /[^ -~]/.test(text) ? shown(String(text)) : String(text);
 
 const MOST = 300; // of a name that stands among others; the whole is in its title
 const cut = (text, most) => text.length > most ? `${text.slice(0, most)}\u2026` : text;

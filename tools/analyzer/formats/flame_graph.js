@@ -236,8 +236,12 @@ class FlameGraph {
 
   // Siblings stand by width, but those that were there before (`old`) stay in their order.
   arrange(children, old) {
-    const known = new Map(old.map((child, place) => [FlameGraph.keyOf(child), { child, place }]));
     const sorted = [...children.values()];
+    if (sorted.length === 1 && old.length <= 1) { // most nodes of a large graph
+      this.measure(sorted[0], old.length && FlameGraph.keyOf(old[0]) === FlameGraph.keyOf(sorted[0]) ? old[0] : null);
+      return sorted;
+    }
+    const known = new Map(old.map((child, place) => [FlameGraph.keyOf(child), { child, place }]));
     for (const child of sorted) { this.measure(child, known.get(FlameGraph.keyOf(child))?.child); }
     const rankOf = (child) => known.get(FlameGraph.keyOf(child))?.place ?? known.size;
     return sorted.sort((a, b) => (a.name === "<other>") - (b.name === "<other>") || rankOf(a) - rankOf(b) || b.width - a.width || (a.name < b.name ? -1 : 1));
