@@ -1,5 +1,5 @@
 """The collector's page in a browser: from the token to a single report, each view by its address, names that mean harm, an empty store."""
-# runner: timeout=900
+# runner: timeout=1800
 import json
 import os
 import re
@@ -128,6 +128,7 @@ class FleetPage(harness.Case):
         self.assertIn("Too few reports for a verdict", texts["few"])
         self.assertIn("which one?", texts["machines"])
         self.assertFalse(seen["whole"])
+        self.assertEqual(seen["behind"], [False, True, "true"])
         self.assertEqual(seen["missing"], "NOT ALL OF THE FLEET 1 part of the store did not answer, and what they have is in no figure here: clickhouse-2<b>")
         self.assertEqual((seen["few"], seen["more"]), (5, 20))
 

@@ -20,6 +20,13 @@ await visit(async ({ open, tell, shoot, check, url }) => {
         token: (document.documentElement.outerHTML + location.href).includes("rrrr") }));
       await check(page, where);
       await shoot(page, `fleet-${name}-${width}-${scheme}`);
+      if (name === "flame" && width === 400) { // what narrows it down stands behind a button there
+        answer.behind = [await page.isVisible("#from")];
+        await page.click("#more");
+        answer.behind.push(await page.isVisible("#from"), await page.getAttribute("#more", "aria-expanded"));
+        await check(page, `${where} narrowed`);
+        await shoot(page, `fleet-narrowed-${width}-${scheme}`);
+      }
       if (name === "stacks") { // an open stack does not hang out either
         await page.evaluate(() => document.querySelectorAll("details.stack").forEach((one) => { one.open = true; }));
         await check(page, `${where} open`);

@@ -54,6 +54,7 @@ function drawFilters(programs, builds) {
   at("clear").hidden = !wanted.length || !isNarrowed;
   at("filters").hidden = !wanted.length;
   const isDiff = where.view === "diff";
+  at("more").hidden = !wanted.includes("from"); // on a narrow screen the others stand behind it
   at("build-name").textContent = isDiff ? "Before" : "Build";
   at("other-name").textContent = isDiff ? "after" : "compared with";
   fill(at("program"), "all", programs.map((one) => [one.program, nameText(one.program)]), where.program);
@@ -137,6 +138,7 @@ function lookAgain() {
 function drawView(view, { programs, builds }) {
   const isEmpty = programs.programs.length === 0 && where.view !== "report";
   const title = isEmpty ? "Nothing yet" : view.title;
+  const place = document.title.startsWith(title) ? rowsToStep().indexOf(document.activeElement) : -1;
   document.title = `${title} \u2014 memlog fleet`;
   at("heading").replaceChildren(el("bdi", { textContent: title }));
   at("about-view").replaceChildren(...[view.about || ""].flat().map((one) => (one instanceof Node ? one : String(one))));
@@ -145,6 +147,7 @@ function drawView(view, { programs, builds }) {
   at("content").replaceChildren(...(isEmpty ? [drawEmpty()] : view.content));
   at("filters").hidden ||= isEmpty;
   at("tabs").hidden = isEmpty;
+  if (place >= 0) { rowsToStep()[place]?.focus({ preventScroll: true }); } // asking again leaves the focus where it is
   drawMissing([programs, builds, ...view.answers]);
   if (isEmpty) { lookAgain(); } else { view.draw?.(); }
 }
@@ -190,8 +193,10 @@ async function show() {
 
 // ---- keys
 
+const rowsToStep = () => [...document.querySelectorAll("#content [data-row]")];
+
 function step(by) {
-  const rows = [...document.querySelectorAll("#content [data-row]")];
+  const rows = rowsToStep();
   const place = rows.indexOf(document.activeElement);
   rows[place < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, place + by))]?.focus();
 }
@@ -247,6 +252,7 @@ function listen() {
   at("control").onchange = () => go({ control: at("control").checked ? "1" : "" });
   at("invert").onclick = () => go({ invert: where.invert ? "" : "1", zoom: "" });
   at("clear").onclick = () => go({ program: "", build: "", other: "", from: "", until: "", control: "", host: "", stack: "", zoom: "", rows: "" });
+  at("more").onclick = () => at("more").setAttribute("aria-expanded", String(at("filters").classList.toggle("all")));
   at("refresh").onclick = refresh;
   at("theme").onclick = theme;
   at("help").onclick = () => at("keys").showModal();
