@@ -6,59 +6,10 @@
 #include "base/utf8.h"
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/gzip_stream.h"
+#include "tools/analyzer/formats/otlp_fields.h"
 #include "tools/analyzer/memory/components.h"
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/string_table.h"
-
-/* Field numbers of the messages that we write. */
-enum {
-    REQUEST_RESOURCE_PROFILES = 1,
-    REQUEST_DICTIONARY = 2,
-    RESOURCE_PROFILES_RESOURCE = 1,
-    RESOURCE_PROFILES_SCOPE_PROFILES = 2,
-    RESOURCE_ATTRIBUTES = 1,
-    KEY_VALUE_KEY = 1,
-    KEY_VALUE_VALUE = 2,
-    ANY_STRING = 1,
-    ANY_INT = 3,
-    SCOPE_PROFILES_SCOPE = 1,
-    SCOPE_PROFILES_PROFILES = 2,
-    SCOPE_NAME = 1,
-    PROFILE_SAMPLE_TYPE = 1,
-    PROFILE_SAMPLES = 2,
-    PROFILE_TIME = 3,
-    PROFILE_DURATION = 4,
-    PROFILE_PERIOD_TYPE = 5,
-    PROFILE_PERIOD = 6,
-    PROFILE_ID = 7,
-    VALUE_TYPE_TYPE = 1,
-    VALUE_TYPE_UNIT = 2,
-    SAMPLE_STACK = 1,
-    SAMPLE_ATTRIBUTES = 2,
-    SAMPLE_VALUES = 4,
-    DICTIONARY_MAPPINGS = 1,
-    DICTIONARY_LOCATIONS = 2,
-    DICTIONARY_FUNCTIONS = 3,
-    DICTIONARY_LINKS = 4,
-    DICTIONARY_STRINGS = 5,
-    DICTIONARY_ATTRIBUTES = 6,
-    DICTIONARY_STACKS = 7,
-    MAPPING_START = 1,
-    MAPPING_LIMIT = 2,
-    MAPPING_FILE = 4,
-    MAPPING_ATTRIBUTES = 5,
-    LOCATION_MAPPING = 1,
-    LOCATION_ADDRESS = 2,
-    LOCATION_LINES = 3,
-    LINE_FUNCTION = 1,
-    LINE_LINE = 2,
-    FUNCTION_NAME = 1,
-    FUNCTION_SYSTEM_NAME = 2,
-    FUNCTION_FILE = 3,
-    ATTRIBUTE_KEY = 1,
-    ATTRIBUTE_VALUE = 2,
-    STACK_LOCATIONS = 1
-};
 
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, VARINT_MAX_BYTES = 10, GUID_BYTES = 16 };
 
@@ -148,7 +99,7 @@ static uint32_t text_at(struct writer *writer, struct ml_profile_text text) {
         return 0;
     }
     if (item == known) {
-        put_text(writer, &writer->strings, DICTIONARY_STRINGS, &text);
+        put_text(writer, &writer->strings, ML_OTLP_DICTIONARY_STRINGS, &text);
     }
     return item;
 }
@@ -165,14 +116,14 @@ static uint32_t attribute_at(
     struct message attribute = {0};
 
     if (text) {
-        put_text(writer, &value, ANY_STRING, text);
+        put_text(writer, &value, ML_OTLP_ANY_STRING, text);
     } else {
-        put_varint(writer, &value, ANY_INT << 3 | WIRE_VARINT);
+        put_varint(writer, &value, ML_OTLP_ANY_INT << 3 | WIRE_VARINT);
         put_varint(writer, &value, number);
     }
-    put_number(writer, &attribute, ATTRIBUTE_KEY, word_at(writer, key));
-    put_message(writer, &attribute, ATTRIBUTE_VALUE, &value);
-    put_message(writer, &writer->attributes, DICTIONARY_ATTRIBUTES, &attribute);
+    put_number(writer, &attribute, ML_OTLP_ATTRIBUTE_KEY, word_at(writer, key));
+    put_message(writer, &attribute, ML_OTLP_ATTRIBUTE_VALUE, &value);
+    put_message(writer, &writer->attributes, ML_OTLP_DICTIONARY_ATTRIBUTES, &attribute);
     return ++writer->attributes_count;
 }
 
@@ -181,10 +132,10 @@ static uint32_t
 put_function(struct writer *writer, const char *name, const char *linkage, const char *file) {
     struct message function = {0};
 
-    put_number(writer, &function, FUNCTION_NAME, word_at(writer, name));
-    put_number(writer, &function, FUNCTION_SYSTEM_NAME, word_at(writer, linkage));
-    put_number(writer, &function, FUNCTION_FILE, word_at(writer, file));
-    put_message(writer, &writer->functions, DICTIONARY_FUNCTIONS, &function);
+    put_number(writer, &function, ML_OTLP_FUNCTION_NAME, word_at(writer, name));
+    put_number(writer, &function, ML_OTLP_FUNCTION_SYSTEM_NAME, word_at(writer, linkage));
+    put_number(writer, &function, ML_OTLP_FUNCTION_FILE, word_at(writer, file));
+    put_message(writer, &writer->functions, ML_OTLP_DICTIONARY_FUNCTIONS, &function);
     return ++writer->functions_count;
 }
 
@@ -192,9 +143,9 @@ static void
 put_line(struct writer *writer, struct message *location, uint32_t function, uint32_t number) {
     struct message line = {0};
 
-    put_number(writer, &line, LINE_FUNCTION, function);
-    put_number(writer, &line, LINE_LINE, number);
-    put_message(writer, location, LOCATION_LINES, &line);
+    put_number(writer, &line, ML_OTLP_LINE_FUNCTION, function);
+    put_number(writer, &line, ML_OTLP_LINE_LINE, number);
+    put_message(writer, location, ML_OTLP_LOCATION_LINES, &line);
 }
 
 /* Each place is the location of its number + 1. */
@@ -206,9 +157,9 @@ static void put_location(struct writer *writer, struct message *dictionary, size
 
     if (place->file != ML_STACKS_NONE) {
         address += (uint64_t)writer->stacks->files[place->file].bias;
-        put_number(writer, &location, LOCATION_MAPPING, (uint64_t)place->file + 1);
+        put_number(writer, &location, ML_OTLP_LOCATION_MAPPING, (uint64_t)place->file + 1);
     }
-    put_number(writer, &location, LOCATION_ADDRESS, address);
+    put_number(writer, &location, ML_OTLP_LOCATION_ADDRESS, address);
     for (size_t i = 0; i < place->symbols_count; i++) {
         const struct ml_symbol *symbol = &writer->stacks->symbols[place->first_symbol + i];
         uint32_t function = put_function(writer, symbol->function, symbol->linkage, symbol->file);
@@ -219,7 +170,7 @@ static void put_location(struct writer *writer, struct message *dictionary, size
         const char *word = ml_place_name(place, buffer);
         put_line(writer, &location, put_function(writer, word == buffer ? "" : word, "", ""), 0);
     }
-    put_message(writer, dictionary, DICTIONARY_LOCATIONS, &location);
+    put_message(writer, dictionary, ML_OTLP_DICTIONARY_LOCATIONS, &location);
 }
 
 static void put_mapping(struct writer *writer, struct message *dictionary, size_t number) {
@@ -230,18 +181,18 @@ static void put_mapping(struct writer *writer, struct message *dictionary, size_
     struct ml_profile_text build_id = {.bytes = ml_profile_hex(file->build_id, hex)};
 
     build_id.count_bytes = strlen(hex);
-    put_number(writer, &mapping, MAPPING_START, file->start);
-    put_number(writer, &mapping, MAPPING_LIMIT, file->end);
-    put_number(writer, &mapping, MAPPING_FILE, text_at(writer, file->path));
+    put_number(writer, &mapping, ML_OTLP_MAPPING_START, file->start);
+    put_number(writer, &mapping, ML_OTLP_MAPPING_LIMIT, file->end);
+    put_number(writer, &mapping, ML_OTLP_MAPPING_FILE, text_at(writer, file->path));
     if (build_id.count_bytes > 0) {
         put_varint(
             writer,
             &attributes,
             attribute_at(writer, "process.executable.build_id.gnu", &build_id, 0)
         );
-        put_message(writer, &mapping, MAPPING_ATTRIBUTES, &attributes);
+        put_message(writer, &mapping, ML_OTLP_MAPPING_ATTRIBUTES, &attributes);
     }
-    put_message(writer, dictionary, DICTIONARY_MAPPINGS, &mapping);
+    put_message(writer, dictionary, ML_OTLP_DICTIONARY_MAPPINGS, &mapping);
 }
 
 /* The node's stack in the table, innermost first; 0: no stack. Threads are attributes. */
@@ -259,8 +210,8 @@ static uint32_t stack_at(struct writer *writer, uint32_t node) {
             put_varint(writer, &locations, (uint64_t)place + 1);
         }
     }
-    put_message(writer, &stack, STACK_LOCATIONS, &locations);
-    put_message(writer, &writer->stack_table, DICTIONARY_STACKS, &stack);
+    put_message(writer, &stack, ML_OTLP_STACK_LOCATIONS, &locations);
+    put_message(writer, &writer->stack_table, ML_OTLP_DICTIONARY_STACKS, &stack);
     writer->stack_of[first] = ++writer->stacks_count;
     return writer->stack_of[first];
 }
@@ -286,7 +237,7 @@ static void put_sample(
     const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
     const struct ml_profile_text type = ml_profile_type_name(process, stack->type);
 
-    put_number(writer, &sample, SAMPLE_STACK, stack_at(writer, stack->node));
+    put_number(writer, &sample, ML_OTLP_SAMPLE_STACK, stack_at(writer, stack->node));
     for (size_t i = 0; i < 3; i++) {
         put_varint(writer, &indices, attributes[i]);
     }
@@ -296,10 +247,10 @@ static void put_sample(
     if (type.count_bytes > 0) {
         put_varint(writer, &indices, attribute_at(writer, "memlog.type", &type, 0));
     }
-    put_message(writer, &sample, SAMPLE_ATTRIBUTES, &indices);
+    put_message(writer, &sample, ML_OTLP_SAMPLE_ATTRIBUTES, &indices);
     put_varint(writer, &values, figure_of(&stack->own, figure));
-    put_message(writer, &sample, SAMPLE_VALUES, &values);
-    put_message(writer, profile, PROFILE_SAMPLES, &sample);
+    put_message(writer, &sample, ML_OTLP_SAMPLE_VALUES, &values);
+    put_message(writer, profile, ML_OTLP_PROFILE_SAMPLES, &sample);
 }
 
 static void put_type(
@@ -307,8 +258,8 @@ static void put_type(
 ) {
     struct message value = {0};
 
-    put_number(writer, &value, VALUE_TYPE_TYPE, word_at(writer, type));
-    put_number(writer, &value, VALUE_TYPE_UNIT, word_at(writer, unit));
+    put_number(writer, &value, ML_OTLP_VALUE_TYPE_TYPE, word_at(writer, type));
+    put_number(writer, &value, ML_OTLP_VALUE_TYPE_UNIT, word_at(writer, unit));
     put_message(writer, to, field, &value);
 }
 
@@ -333,7 +284,7 @@ static void end_profile(
     const uint64_t start_ns = dump->run_start.realtime_ns;
     unsigned char id[GUID_BYTES];
 
-    put_varint(writer, take_profile, PROFILE_TIME << 3 | WIRE_FIXED64);
+    put_varint(writer, take_profile, ML_OTLP_PROFILE_TIME << 3 | WIRE_FIXED64);
     for (unsigned i = 0; i < 8; i++) {
         const unsigned char byte = (unsigned char)(start_ns >> 8 * i);
         put_raw(writer, take_profile, &byte, 1);
@@ -341,14 +292,14 @@ static void end_profile(
     put_number(
         writer,
         take_profile,
-        PROFILE_DURATION,
+        ML_OTLP_PROFILE_DURATION,
         dump->now.monotonic_ns - dump->run_start.monotonic_ns
     );
-    put_type(writer, take_profile, PROFILE_PERIOD_TYPE, "allocated_bytes", "bytes");
-    put_number(writer, take_profile, PROFILE_PERIOD, ml_profile_sampling_bytes(dump));
+    put_type(writer, take_profile, ML_OTLP_PROFILE_PERIOD_TYPE, "allocated_bytes", "bytes");
+    put_number(writer, take_profile, ML_OTLP_PROFILE_PERIOD, ml_profile_sampling_bytes(dump));
     id_of(guid, number, id);
-    put_bytes(writer, take_profile, PROFILE_ID, id, sizeof id);
-    put_message(writer, to, SCOPE_PROFILES_PROFILES, take_profile);
+    put_bytes(writer, take_profile, ML_OTLP_PROFILE_ID, id, sizeof id);
+    put_message(writer, to, ML_OTLP_SCOPE_PROFILES_PROFILES, take_profile);
 }
 
 static void put_profile(
@@ -364,7 +315,7 @@ static void put_profile(
     const struct ml_profile *dump = writer->profile;
     struct message profile = {0};
 
-    put_type(writer, &profile, PROFILE_SAMPLE_TYPE, types[figure], units[figure]);
+    put_type(writer, &profile, ML_OTLP_PROFILE_SAMPLE_TYPE, types[figure], units[figure]);
     for (size_t p = 0; p < dump->processes_count; p++) {
         const struct ml_stack_list *list = &writer->stacks->processes[p];
         for (size_t i = 0; i < list->count; i++) {
@@ -394,10 +345,10 @@ static void put_component(
         put_varint(writer, &indices, attributes[i]);
     }
     put_varint(writer, &indices, component);
-    put_message(writer, &sample, SAMPLE_ATTRIBUTES, &indices);
+    put_message(writer, &sample, ML_OTLP_SAMPLE_ATTRIBUTES, &indices);
     put_varint(writer, &values, bytes);
-    put_message(writer, &sample, SAMPLE_VALUES, &values);
-    put_message(writer, profile, PROFILE_SAMPLES, &sample);
+    put_message(writer, &sample, ML_OTLP_SAMPLE_VALUES, &values);
+    put_message(writer, profile, ML_OTLP_PROFILE_SAMPLES, &sample);
 }
 
 /* The private memory of each process by components. Nothing where no mappings were read. */
@@ -419,7 +370,7 @@ put_memory(struct writer *writer, struct message *to, const char *guid, uint32_t
         const struct ml_profile_text text = {.bytes = name, .count_bytes = strlen(name)};
         names[i] = attribute_at(writer, "memlog.component", &text, 0);
     }
-    put_type(writer, &profile, PROFILE_SAMPLE_TYPE, "private_memory", "bytes");
+    put_type(writer, &profile, ML_OTLP_PROFILE_SAMPLE_TYPE, "private_memory", "bytes");
     for (size_t p = 0; p < dump->processes_count; p++) {
         struct ml_components components;
         ml_components_of(&dump->processes[p], &components);
@@ -432,39 +383,52 @@ put_memory(struct writer *writer, struct message *to, const char *guid, uint32_t
     end_profile(writer, to, &profile, guid, FIGURES);
 }
 
-static void put_resource(struct writer *writer, struct message *to) {
-    const struct ml_profile_text key = {.bytes = "service.name", .count_bytes = 12};
+static void put_resource_attribute(
+    struct writer *writer, struct message *resource, const char *key, struct ml_profile_text text
+) {
+    const struct ml_profile_text key_text = {.bytes = key, .count_bytes = strlen(key)};
     struct message value = {0};
     struct message attribute = {0};
+
+    put_text(writer, &value, ML_OTLP_ANY_STRING, &text);
+    put_text(writer, &attribute, ML_OTLP_KEY_VALUE_KEY, &key_text);
+    put_message(writer, &attribute, ML_OTLP_KEY_VALUE_VALUE, &value);
+    put_message(writer, resource, ML_OTLP_RESOURCE_ATTRIBUTES, &attribute);
+}
+
+static void put_resource(struct writer *writer, struct message *to) {
+    char hex[ML_PROFILE_HEX_BYTES];
+    struct ml_profile_text build = {.bytes = ml_profile_build_id(writer->profile, hex)};
     struct message resource = {0};
 
-    put_text(writer, &value, ANY_STRING, &writer->profile->program);
-    put_text(writer, &attribute, KEY_VALUE_KEY, &key);
-    put_message(writer, &attribute, KEY_VALUE_VALUE, &value);
-    put_message(writer, &resource, RESOURCE_ATTRIBUTES, &attribute);
-    put_message(writer, to, RESOURCE_PROFILES_RESOURCE, &resource);
+    build.count_bytes = strlen(hex);
+    put_resource_attribute(writer, &resource, "service.name", writer->profile->program);
+    if (build.count_bytes > 0) {
+        put_resource_attribute(writer, &resource, "process.executable.build_id.gnu", build);
+    }
+    put_message(writer, to, ML_OTLP_RESOURCE_PROFILES_RESOURCE, &resource);
 }
 
 static void put_dictionary(struct writer *writer, struct message *request) {
     struct message dictionary = {0};
 
-    put_bytes(writer, &dictionary, DICTIONARY_MAPPINGS, "", 0);
+    put_bytes(writer, &dictionary, ML_OTLP_DICTIONARY_MAPPINGS, "", 0);
     for (size_t i = 0; i < writer->stacks->files_count; i++) {
         put_mapping(writer, &dictionary, i);
     }
-    put_bytes(writer, &dictionary, DICTIONARY_LOCATIONS, "", 0);
+    put_bytes(writer, &dictionary, ML_OTLP_DICTIONARY_LOCATIONS, "", 0);
     for (size_t i = 0; i < writer->stacks->places_count; i++) {
         put_location(writer, &dictionary, i);
     }
-    put_bytes(writer, &dictionary, DICTIONARY_FUNCTIONS, "", 0);
+    put_bytes(writer, &dictionary, ML_OTLP_DICTIONARY_FUNCTIONS, "", 0);
     put_raw(writer, &dictionary, writer->functions.bytes, writer->functions.count);
-    put_bytes(writer, &dictionary, DICTIONARY_LINKS, "", 0);
+    put_bytes(writer, &dictionary, ML_OTLP_DICTIONARY_LINKS, "", 0);
     put_raw(writer, &dictionary, writer->strings.bytes, writer->strings.count);
-    put_bytes(writer, &dictionary, DICTIONARY_ATTRIBUTES, "", 0);
+    put_bytes(writer, &dictionary, ML_OTLP_DICTIONARY_ATTRIBUTES, "", 0);
     put_raw(writer, &dictionary, writer->attributes.bytes, writer->attributes.count);
-    put_bytes(writer, &dictionary, DICTIONARY_STACKS, "", 0);
+    put_bytes(writer, &dictionary, ML_OTLP_DICTIONARY_STACKS, "", 0);
     put_raw(writer, &dictionary, writer->stack_table.bytes, writer->stack_table.count);
-    put_message(writer, request, REQUEST_DICTIONARY, &dictionary);
+    put_message(writer, request, ML_OTLP_REQUEST_DICTIONARY, &dictionary);
 }
 
 static void put_request(
@@ -485,14 +449,16 @@ static void put_request(
         attributes[i][2] = attribute_at(writer, "memlog.role", &role_text, 0);
     }
     put_resource(writer, &resource_profiles);
-    put_text(writer, &scope, SCOPE_NAME, &name);
-    put_message(writer, &scope_profiles, SCOPE_PROFILES_SCOPE, &scope);
+    put_text(writer, &scope, ML_OTLP_SCOPE_NAME, &name);
+    put_message(writer, &scope_profiles, ML_OTLP_SCOPE_PROFILES_SCOPE, &scope);
     for (enum figure figure = 0; figure < FIGURES; figure++) {
         put_profile(writer, &scope_profiles, figure, guid, attributes);
     }
     put_memory(writer, &scope_profiles, guid, attributes);
-    put_message(writer, &resource_profiles, RESOURCE_PROFILES_SCOPE_PROFILES, &scope_profiles);
-    put_message(writer, request, REQUEST_RESOURCE_PROFILES, &resource_profiles);
+    put_message(
+        writer, &resource_profiles, ML_OTLP_RESOURCE_PROFILES_SCOPE_PROFILES, &scope_profiles
+    );
+    put_message(writer, request, ML_OTLP_REQUEST_RESOURCE_PROFILES, &resource_profiles);
     put_dictionary(writer, request);
 }
 

@@ -28,7 +28,8 @@ struct writer {
     struct ml_index functions_index;
     uint64_t *path; /* of the stack at hand: locations, innermost first */
     size_t path_count, path_capacity;
-    enum ml_status status; /* the first trouble */
+    char build[sizeof(ML_PPROF_BUILD_NOTE) + ML_PROFILE_HEX_BYTES]; /* the note of it */
+    enum ml_status status;                                          /* the first trouble */
 };
 
 static bool fail(struct writer *writer, enum ml_status status) {
@@ -400,6 +401,16 @@ static size_t first_of(enum ml_metric metric) {
     }
 }
 
+/* Which build of the program it was: mappings have the ids of files with frames alone. */
+static void put_build(struct writer *writer) {
+    char hex[ML_PROFILE_HEX_BYTES];
+
+    if (ml_profile_build_id(writer->profile, hex)[0] != '\0') {
+        snprintf(writer->build, sizeof writer->build, ML_PPROF_BUILD_NOTE "%s", hex);
+        put_number(writer, ml_pprof_Profile_comment_tag, (uint64_t)text_at(writer, writer->build));
+    }
+}
+
 static void put_head(struct writer *writer, enum ml_metric metric) {
     const struct ml_profile *profile = writer->profile;
     const ml_pprof_ValueType types[VALUES] = {
@@ -444,6 +455,7 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
             (uint64_t)text_at(writer, "memlog: resident_space and waste_space are not known")
         );
     }
+    put_build(writer);
     put_number(
         writer,
         ml_pprof_Profile_comment_tag,

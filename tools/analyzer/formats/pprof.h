@@ -13,6 +13,9 @@
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"
 
+/* The comment that says the build id of the first process's program, in hex behind it. */
+#define ML_PPROF_BUILD_NOTE "memlog: build id "
+
 /* The relation of an earlier dump to a later one, by pprof's options. */
 enum ml_pprof_base {
     ML_PPROF_BASE,     /* taken away from it */

@@ -503,3 +503,19 @@ const char *ml_profile_reason_name(uint32_t reason) {
 
     return name_of(names, sizeof names / sizeof names[0], reason);
 }
+
+const char *
+ml_profile_build_id(const struct ml_profile *profile, char out_hex[ML_PROFILE_HEX_BYTES]) {
+    const struct ml_profile_process *process = profile->processes;
+
+    out_hex[0] = '\0';
+    for (size_t i = 0; profile->processes_count > 0 && i < process->modules_count; i++) {
+        const struct ml_profile_module *module = &process->modules[i];
+        if (module->path.count_bytes > 0 &&
+            strcmp(module->path.bytes, process->exe_path.bytes) != 0) {
+            continue;
+        }
+        return ml_profile_hex(module->build_id, out_hex);
+    }
+    return out_hex;
+}

@@ -629,4 +629,9 @@ const char *ml_profile_state_name(uint32_t state);
 const char *ml_profile_reason_name(uint32_t reason);
 const char *ml_profile_trigger_name(uint32_t kind); /* of struct ml_profile_trigger */
 
+/* The build id of the first process's own program, in hex: which build this was. "": not known.
+ * Returns out_hex. */
+const char *
+ml_profile_build_id(const struct ml_profile *profile, char out_hex[ML_PROFILE_HEX_BYTES]);
+
 #endif

@@ -16,22 +16,6 @@ const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1] = {
 
 /* ---- Chrome's trace */
 
-/* The build id of the first process's own program, in hex: which build this was. */
-static void build_of(const struct ml_profile *profile, char out_hex[ML_PROFILE_HEX_BYTES]) {
-    const struct ml_profile_process *process = profile->processes;
-
-    out_hex[0] = '\0';
-    for (size_t i = 0; profile->processes_count > 0 && i < process->modules_count; i++) {
-        const struct ml_profile_module *module = &process->modules[i];
-        if (module->path.count_bytes > 0 &&
-            strcmp(module->path.bytes, process->exe_path.bytes) != 0) {
-            continue;
-        }
-        (void)ml_profile_hex(module->build_id, out_hex);
-        return;
-    }
-}
-
 /* Whether a dump of a control population is what it is. */
 static bool is_control(const struct ml_profile *profile) {
     return strcmp(ml_profile_trigger_name(profile->trigger.kind), "control") == 0;
@@ -54,7 +38,7 @@ static enum ml_status write_trace(const struct ml_upload *upload, FILE *out) {
         .others_as_one = upload->others_as_one,
     };
 
-    build_of(profile, build);
+    (void)ml_profile_build_id(profile, build);
     return ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, out);
 }
 
@@ -123,7 +107,7 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     char version[2 * 64 + sizeof "unknown-trace"];
     enum ml_status status = ML_OK;
 
-    build_of(profile, build);
+    (void)ml_profile_build_id(profile, build);
     snprintf(version, sizeof version, "%s-trace", or_unknown(build));
     put_part(upload, out, "prod", or_unknown(profile->program.bytes));
     put_part(upload, out, "ver", version);
@@ -195,7 +179,7 @@ static enum ml_status write_pyroscope(const struct ml_upload *upload, FILE *out)
     char build[ML_PROFILE_HEX_BYTES];
     enum ml_status status = pprof_make(upload, &pprof);
 
-    build_of(upload->stacks->profile, build);
+    (void)ml_profile_build_id(upload->stacks->profile, build);
     ml_json_open(&json, '{');
     ml_json_open_member(&json, "series", '[');
     ml_json_open(&json, '{');
