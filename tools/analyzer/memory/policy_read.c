@@ -160,7 +160,7 @@ static bool member_read(
     for (size_t i = 0; i < ML_POLICY_KEYS; i++) {
         const bool is_old = i == ML_POLICY_STACK_FUNCTION && strcmp(key, "stacktrace") == 0;
         if (is_old || strcmp(key, key_words[i]) == 0) {
-            return text ? pattern_add(reading, rule, i, text)
+            return text ? pattern_add(reading, rule, (enum ml_policy_key)i, text)
                         : fail(reading, "'%s' is no text", key);
         }
     }

@@ -337,7 +337,8 @@ of_container(const struct parts *parts, bool is_sure, char out_name[ML_TYPE_NAME
     const struct slice second = argument_of(parts->owner, 1);
 
     if (is_text(base, "string") || is_text(base, "basic_string")) {
-        const struct slice plain = slice_of("char", "char" + 4);
+        static const char letter[] = "char";
+        const struct slice plain = slice_of(letter, letter + sizeof letter - 1);
         return tell(ML_TYPE_ALLOCATED, first.count > 0 ? first : plain, out_name);
     }
     if (is_text(base, "_Vector_base") ||
