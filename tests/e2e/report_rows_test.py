@@ -12,6 +12,7 @@ import harness
 import uploads_merging_test as merging
 
 BEGIN, FRAMES, STACKS, ROWS, END, REFUSED = range(1, 7)
+LIVE, PEAK, TOTAL, COMPLETE = 1, 2, 4, 8
 FIGURES = ("live_bytes", "live_blocks", "peak_bytes", "peak_blocks", "total_bytes", "total_blocks")
 
 
@@ -102,7 +103,7 @@ class Rows(merging.Reports):
     def test_rows_are_those_of_the_trace(self):
         dump = self.dump(self.program(merging.FREED))
         head = dict(self.check(dump, "--memlog-keep-small-allocations", "--upload-host=h", "--upload-version=v"))[BEGIN]
-        self.assertEqual(head[:5], [1, "program", self.trace(dump)["metadata"]["memlog"]["build_id"], "h", "v"])
+        self.assertEqual(head[:5], [2, "program", self.trace(dump)["metadata"]["memlog"]["build_id"], "h", "v"])
         self.check(dump)
 
     def test_frames_without_names(self):
@@ -115,6 +116,45 @@ class Rows(merging.Reports):
         self.assertEqual(len(keys), len(set(keys)))
         self.assertIn("ls", {key[1] for key in keys})
 
+    def check_profiles(self, dump, *options):
+        """The forms without a peak, against the trace: the same frames, live bytes with those that ended processes left, and totals."""
+        trace = self.trace(dump, *options)
+        wanted = collections.Counter({
+            key: value for key, value in merging.rows_of(trace, ended=True).items()
+            if value and key[0] == "malloc" and "peak" not in key[2]})
+        self.assertTrue(any(figure == "total_bytes" for _, _, figure in wanted))
+        told = trace["metadata"]["memlog"]
+        for form in ("pprof", "pyroscope-ingest"):
+            with self.subTest(form):
+                code, messages = messages_of(self.body(dump, form, *options))
+                self.assertEqual(code, 0, messages)
+                rows, _, _ = rows_of(messages)
+                self.assertEqual(collections.Counter({key: value for key, value in rows.items() if value}), wanted)
+                head = dict(messages)[BEGIN]
+                self.assertEqual(head[:3], [2, told["program"], told["build_id"]])
+                self.assertEqual(head[5] // 10**6, told["time_ns"] // 10**6)
+                self.assertEqual(head[11], told["sampling_bytes"])
+                self.assertEqual(head[15] & PEAK, 0)
+                self.assertEqual(head[15] & (LIVE | TOTAL), LIVE | TOTAL)
+                if form != "otlp":
+                    self.assertEqual((head[9], head[10]), (told["complete"], told["covered"]))
+                    self.assertTrue(head[15] & COMPLETE)
+        return messages
+
+    def test_profiles_of_other_forms_have_the_rows_of_the_trace(self):
+        self.check_profiles(self.dump(self.program(merging.FREED)), "--memlog-keep-small-allocations")
+        self.check_profiles(self.dump(self.stripped()))
+
+    def test_profiles_of_many_processes_threads_and_types(self):
+        dump = self.dump(
+            "sh", "-c", "for i in 1 2 3; do ls / > /dev/null; done; python3 -c 'import threading\n"
+            "t = threading.Thread(target=lambda: print(len([str(i) for i in range(9999)])), name=\"worker\")\nt.start(); t.join()'")
+        self.check_profiles(dump, "--upload-names=all", "--memlog-keep-small-allocations")
+        roles = {(row[0], row[1]) for number, fields in messages_of(self.body(dump, "trace"))[1] if number == ROWS for row in fields[0]}
+        for form in ("pprof",):
+            rows = [row for number, fields in messages_of(self.body(dump, form))[1] if number == ROWS for row in fields[0]]
+            self.assertEqual({(row[0], row[1]) for row in rows}, roles)
+
     def test_what_is_no_report_is_refused_with_a_reason(self):
         def packed(value):
             return gzip.compress(json.dumps(value).encode())
@@ -123,7 +163,8 @@ class Rows(merging.Reports):
             b"": "no report", b"hello": "no report", b"\x1f\x8b\x08": "no report", gzip.compress(b"{"): "no report",
             packed({}): "no heap", packed({"traceEvents": [{"ph": "v"}]}): "no heap", packed([1]): "no heap",
             b"--b\r\nContent-Disposition: form-data; name=\"prod\"\r\n\r\nx\r\n--b--\r\n": "no heap",
-            gzip.compress(b"[" * 100000): "no report", gzip.compress(b" " * (300 << 20)): "too large",
+            gzip.compress(b"[" * 100000): "no report", bytes.fromhex("3200"): "no heap", bytes.fromhex("0a0208013200"): "no heap",
+            bytes.fromhex("32ff"): "no report", gzip.compress(b" " * (300 << 20)): "too large",
         }
         for body, reason in cases.items():
             with self.subTest(body[:40]):

@@ -48,7 +48,8 @@ static const char *reason_of(enum ml_status status) {
     case ML_ENV_MEMORY:
         return "memory ran out while it was read";
     default:
-        return "it is no report: neither a form with a trace nor a gzipped trace";
+        return "it is no report: no trace, no profile of pprof's or OpenTelemetry's, and no form "
+               "with one";
     }
 }
 

@@ -2,22 +2,58 @@
 
 #include <stdlib.h>
 
+#include <jansson.h>
+
+#include "tools/analyzer/fleet/pprof.h"
 #include "tools/analyzer/fleet/trace.h"
+
+static enum ml_status json_read(struct ml_fleet_piece text, struct ml_fleet_rows *rows) {
+    json_t *root = json_loadb((const char *)text.bytes, text.count_bytes, 0, NULL);
+    enum ml_status status = ML_PEER_FORM;
+
+    if (root) {
+        status = ml_fleet_trace_read(root, rows);
+    }
+    json_decref(root);
+    return status;
+}
+
+enum ml_status ml_fleet_read_plain(struct ml_fleet_piece plain, struct ml_fleet_rows *rows) {
+    struct ml_fleet_piece rest = plain;
+    enum ml_status status = ML_OK;
+
+    while (rest.count_bytes > 0 && (rest.bytes[0] == ' ' || rest.bytes[0] == '\n')) {
+        rest.bytes++;
+        rest.count_bytes--;
+    }
+    if (rest.count_bytes > 0 && (rest.bytes[0] == '{' || rest.bytes[0] == '[')) {
+        status = json_read(rest, rows);
+    } else {
+        status = plain.count_bytes > 0 ? ml_fleet_pprof_read(plain, rows) : ML_PEER_FORM;
+    }
+    rows->head.version = MEMLOG_FLEET_FLEET_VERSION;
+    if (rows->is_full) {
+        return ML_PEER_LIMIT;
+    }
+    return rows->is_failed ? ML_ENV_MEMORY : status;
+}
 
 enum ml_status ml_fleet_read(struct ml_fleet_piece body, struct ml_fleet_rows *rows) {
     struct ml_fleet_piece piece = body;
     uint8_t *text = NULL;
     size_t text_count = 0;
-    enum ml_status status = ML_PEER_FORM;
+    enum ml_status status = ML_OK;
 
-    if (ml_fleet_is_multipart(body) && !ml_fleet_part(body, "trace", &piece)) {
+    if (ml_fleet_is_multipart(body) && !ml_fleet_part(body, "trace", &piece) &&
+        !ml_fleet_part(body, "profile", &piece)) {
         return ML_ENV_MISSING;
     }
-    if (ml_fleet_is_gzip(piece)) {
-        status = ml_fleet_unpack(piece, &text, &text_count);
+    if (!ml_fleet_is_gzip(piece)) {
+        return ml_fleet_read_plain(piece, rows);
     }
+    status = ml_fleet_unpack(piece, &text, &text_count);
     if (status == ML_OK) {
-        status = ml_fleet_trace_read((const char *)text, text_count, rows);
+        status = ml_fleet_read_plain((struct ml_fleet_piece){text, text_count}, rows);
     }
     free(text);
     return status;

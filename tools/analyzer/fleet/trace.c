@@ -230,11 +230,11 @@ static void figures_read(struct reading *reading, const json_t *dumps) {
         offsetof(struct memlog_fleet_figures, total_bytes),
         offsetof(struct memlog_fleet_figures, total_blocks)};
     const json_t *heaps = json_object_get(dumps, "heaps_v2");
+    json_t *own = json_object_get(json_object_get(dumps, "memlog"), "heaps");
 
     heaps_read(reading, json_object_get(heaps, "allocators"), live, live_offsets, 2);
-    heaps_read(
-        reading, json_object_get(json_object_get(dumps, "memlog"), "heaps"), ours, our_offsets, 4
-    );
+    heaps_read(reading, own, ours, our_offsets, 4);
+    reading->rows->head.told |= own ? MEMLOG_FLEET_TOLD_PEAK | MEMLOG_FLEET_TOLD_TOTAL : 0;
 }
 
 /* ---- processes */
@@ -322,6 +322,7 @@ static void head_read(struct ml_fleet_rows *rows, const json_t *metadata) {
     head->sampling_bytes = member(own, "sampling_bytes");
     head->processes = member(own, "processes");
     head->left_bytes = member(own, "left_bytes");
+    head->told |= MEMLOG_FLEET_TOLD_LIVE | (own ? MEMLOG_FLEET_TOLD_COMPLETE : 0);
 }
 
 static void events_read(struct reading *reading, const json_t *events) {
@@ -339,20 +340,14 @@ static void events_read(struct reading *reading, const json_t *events) {
     }
 }
 
-enum ml_status
-ml_fleet_trace_read(const char *text, size_t count_bytes, struct ml_fleet_rows *rows) {
+enum ml_status ml_fleet_trace_read(struct json_t *root, struct ml_fleet_rows *rows) {
     struct reading reading = {.rows = rows, .names = json_object()};
-    json_t *root = json_loadb(text, count_bytes, 0, NULL);
-    enum ml_status status = ML_PEER_FORM;
 
-    if (root && reading.names) {
-        events_read(&reading, json_object_get(root, "traceEvents"));
-        head_read(rows, json_object_get(root, "metadata"));
-        status = reading.has_heap ? ML_OK : ML_ENV_MISSING;
+    if (!reading.names) {
+        return ML_ENV_MEMORY;
     }
-    status = status == ML_OK && rows->is_full ? ML_PEER_LIMIT : status;
-    status = status == ML_OK && rows->is_failed ? ML_ENV_MEMORY : status;
-    json_decref(root);
+    events_read(&reading, json_object_get(root, "traceEvents"));
+    head_read(rows, json_object_get(root, "metadata"));
     json_decref(reading.names);
-    return status;
+    return reading.has_heap ? ML_OK : ML_ENV_MISSING;
 }

@@ -6,14 +6,13 @@
 #ifndef MEMLOG_TOOLS_ANALYZER_FLEET_TRACE_H
 #define MEMLOG_TOOLS_ANALYZER_FLEET_TRACE_H
 
-#include <stddef.h>
-
 #include "ipc/wire/ml_status.h"
 #include "tools/analyzer/fleet/rows.h"
 
-/* `text` is JSON. Errors: ML_PEER_FORM: it is none; ML_PEER_LIMIT: it is too large; ML_ENV_MISSING:
- * it has no heap; ML_ENV_MEMORY. */
-ML_NODISCARD enum ml_status
-ml_fleet_trace_read(const char *text, size_t count_bytes, struct ml_fleet_rows *rows);
+struct json_t;
+
+/* `root` is borrowed. Errors: ML_ENV_MISSING: it has no heap. What the rows could not take, they
+ * say themselves. */
+ML_NODISCARD enum ml_status ml_fleet_trace_read(struct json_t *root, struct ml_fleet_rows *rows);
 
 #endif
