@@ -124,7 +124,7 @@ class Rows(merging.Reports):
             if value and key[0] == "malloc" and "peak" not in key[2]})
         self.assertTrue(any(figure == "total_bytes" for _, _, figure in wanted))
         told = trace["metadata"]["memlog"]
-        for form in ("pprof", "pyroscope-ingest"):
+        for form in ("pprof", "pyroscope", "pyroscope-ingest", "otlp"):
             with self.subTest(form):
                 code, messages = messages_of(self.body(dump, form, *options))
                 self.assertEqual(code, 0, messages)
@@ -151,7 +151,7 @@ class Rows(merging.Reports):
             "t = threading.Thread(target=lambda: print(len([str(i) for i in range(9999)])), name=\"worker\")\nt.start(); t.join()'")
         self.check_profiles(dump, "--upload-names=all", "--memlog-keep-small-allocations")
         roles = {(row[0], row[1]) for number, fields in messages_of(self.body(dump, "trace"))[1] if number == ROWS for row in fields[0]}
-        for form in ("pprof",):
+        for form in ("pprof", "otlp"):
             rows = [row for number, fields in messages_of(self.body(dump, form))[1] if number == ROWS for row in fields[0]]
             self.assertEqual({(row[0], row[1]) for row in rows}, roles)
 
@@ -163,8 +163,10 @@ class Rows(merging.Reports):
             b"": "no report", b"hello": "no report", b"\x1f\x8b\x08": "no report", gzip.compress(b"{"): "no report",
             packed({}): "no heap", packed({"traceEvents": [{"ph": "v"}]}): "no heap", packed([1]): "no heap",
             b"--b\r\nContent-Disposition: form-data; name=\"prod\"\r\n\r\nx\r\n--b--\r\n": "no heap",
-            gzip.compress(b"[" * 100000): "no report", bytes.fromhex("3200"): "no heap", bytes.fromhex("0a0208013200"): "no heap",
-            bytes.fromhex("32ff"): "no report", gzip.compress(b" " * (300 << 20)): "too large",
+            gzip.compress(b"[" * 100000): "no report", packed({"series": [{}]}): "no heap",
+            b'{"series":[{"samples":[{"rawProfile":"?"}]}]}': "no report", b'{"series":[{"samples":[{"rawProfile":"CgIIAQ=="}]}]}': "no heap",
+            bytes.fromhex("3200"): "no heap", bytes.fromhex("0a0208013200"): "no heap", bytes.fromhex("32ff"): "no report",
+            bytes.fromhex("1200"): "no heap", bytes.fromhex("1203220a00"): "no report", gzip.compress(b" " * (300 << 20)): "too large",
         }
         for body, reason in cases.items():
             with self.subTest(body[:40]):
