@@ -376,6 +376,7 @@ void ml_http_add_headers(struct MHD_Response *response, const struct ml_http_ans
     add(response, "Set-Cookie", answer->cookie);
     add(response, "Allow", answer->allow);
     add(response, "Retry-After", answer->retry_after);
+    add(response, "ETag", answer->etag);
     add(response, "Cache-Control", answer->cache != NULL ? answer->cache : "no-store");
     add(response,
         "Content-Security-Policy",

@@ -83,6 +83,7 @@ struct ml_http_answer {
     const char *cookie;      /* Set-Cookie; NULL: none */
     const char *allow;       /* Allow, with 405; NULL: none */
     const char *retry_after; /* Retry-After; NULL: none */
+    const char *etag;        /* ETag; NULL: none */
     const char *cache;       /* Cache-Control; NULL: no-store */
 };
 void ml_http_answer(struct ml_http_request *request, const struct ml_http_answer *answer);
