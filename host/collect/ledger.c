@@ -269,6 +269,33 @@ uint64_t ml_body_bytes(const struct ml_body *body) {
     return body->bytes;
 }
 
+bool ml_body_hash(const struct ml_body *body, uint8_t out_hash[ML_HASH_BYTES]) {
+    const gnutls_hash_hd_t copy = gnutls_hash_copy(body->hash);
+    if (copy == NULL) {
+        return false;
+    }
+    gnutls_hash_deinit(copy, out_hash);
+    return true;
+}
+
+int ml_body_fd(const struct ml_body *body) {
+    return body->fd;
+}
+
+bool ml_body_move(struct ml_body *take_body, const char *path) {
+    struct ml_body *body = take_body;
+    const bool is_moved =
+        fsync(body->fd) == 0 && rename(body->path, path) == 0 && sync_folder_of(path);
+    const int error = errno;
+    if (is_moved) {
+        (void)close(body->fd);
+        body->fd = -1;
+    }
+    ml_body_drop(body);
+    errno = error;
+    return is_moved;
+}
+
 void ml_body_drop(struct ml_body *take_body) {
     struct ml_body *body = take_body;
     if (body == NULL) {
@@ -533,6 +560,10 @@ ml_ledger_team_key(struct ml_ledger *ledger, const char *team, uint8_t out_key[M
     ml_db_bind_bytes(ledger->statements[TEAM_ADD], ":key", made, sizeof(made));
     const enum ml_status status = ml_db_run(ledger->statements[TEAM_ADD]);
     return status == ML_OK && team_key(ledger, team, out_key) ? ML_OK : ML_ENV_SYSTEM;
+}
+
+const char *ml_ledger_folder(const struct ml_ledger *ledger) {
+    return ledger->folder;
 }
 
 uint64_t ml_ledger_free_bytes(const struct ml_ledger *ledger) {

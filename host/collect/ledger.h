@@ -55,6 +55,16 @@ struct ml_body *ml_body_new(struct ml_ledger *ledger);
 bool ml_body_add(struct ml_body *body, const void *bytes, size_t count);
 uint64_t ml_body_bytes(const struct ml_body *body);
 
+/* The hash of what came so far. False: no memory. */
+bool ml_body_hash(const struct ml_body *body, uint8_t out_hash[ML_HASH_BYTES]);
+
+/* Its file, borrowed. */
+int ml_body_fd(const struct ml_body *body);
+
+/* Make a file of it, which is on the disk then, on the ledger's file system. False: errno says why.
+ */
+bool ml_body_move(struct ml_body *take_body, const char *path);
+
 /* NULL is allowed. */
 void ml_body_drop(struct ml_body *take_body);
 
@@ -128,6 +138,9 @@ struct ml_team_figures ml_ledger_figures(const struct ml_ledger *ledger, const c
 /* The team's key for ids of stacks; made when it is asked for first. Errors: ML_ENV_SYSTEM. */
 ML_NODISCARD enum ml_status
 ml_ledger_team_key(struct ml_ledger *ledger, const char *team, uint8_t out_key[ML_TEAM_KEY_BYTES]);
+
+/* The folder that it was opened with. */
+const char *ml_ledger_folder(const struct ml_ledger *ledger);
 
 /* Bytes that the disk of the bodies has free. */
 uint64_t ml_ledger_free_bytes(const struct ml_ledger *ledger);

@@ -5,7 +5,8 @@
  *
  * Shape of the file: a line a token, `TEAM RIGHT TOKEN`: TEAM is a word of small letters, digits,
  * '-' and '_'; RIGHT is write (send reports), read (ask) or admin (delete, too); TOKEN has 16 to
- * 128 letters, digits, '-' and '_'. Empty lines and those with '#' in front count for nothing. */
+ * 128 letters, digits, '-' and '_'. Empty lines and those with '#' in front count for nothing. A
+ * write token is also the secret of an S3 access key whose id is the team. */
 #ifndef MEMLOG_HOST_COLLECT_TOKENS_H
 #define MEMLOG_HOST_COLLECT_TOKENS_H
 

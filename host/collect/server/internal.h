@@ -4,6 +4,7 @@
 #ifndef MEMLOG_HOST_COLLECT_SERVER_INTERNAL_H
 #define MEMLOG_HOST_COLLECT_SERVER_INTERNAL_H
 
+#include "host/collect/server/forms.h"
 #include "host/collect/server/question_queue.h"
 #include "host/collect/server/quotas.h"
 #include "host/collect/server/receiver.h"
@@ -27,6 +28,7 @@ enum {
 struct ml_receiver {
     struct ml_receiver_setup setup;
     struct ml_http *http;
+    struct ml_forms *forms;
     struct ml_question_queue *questions;
     struct ml_quotas quotas;
 };

@@ -9,6 +9,7 @@
 
 #include <ev.h>
 
+#include "host/collect/forms/words.h"
 #include "host/collect/pages.h"
 #include "host/collect/server/internal.h"
 #include "host/http/tls.h"
@@ -18,14 +19,7 @@
 void ml_receiver_answer(
     struct ml_http_request *request, unsigned status, const char *retry_after, const char *text
 ) {
-    const struct ml_http_answer said = {
-        .status = status,
-        .content_type = "text/plain; charset=utf-8",
-        .bytes = text,
-        .bytes_count = strlen(text),
-        .retry_after = retry_after,
-    };
-    ml_http_answer(request, &said);
+    ml_form_answer(request, status, retry_after, text);
 }
 
 const char *ml_receiver_argument(const struct ml_http_request *request, const char *name) {
@@ -38,12 +32,10 @@ const char *ml_receiver_argument(const struct ml_http_request *request, const ch
 const struct ml_token *ml_receiver_authorize(
     const struct ml_receiver *receiver, struct ml_http_request *request, enum ml_right wanted
 ) {
-    const struct ml_token *token =
-        ml_tokens_find(receiver->setup.tokens, ml_http_header(request, "Authorization"));
+    const char *why = NULL;
+    const struct ml_token *token = ml_forms_token(receiver->forms, request, &why);
     if (token == NULL) {
-        ml_receiver_answer(
-            request, UNKNOWN, NULL, "a token is wanted: Authorization: Bearer TOKEN\n"
-        );
+        ml_receiver_answer(request, UNKNOWN, NULL, why);
         return NULL;
     }
     if (!ml_right_includes(token->right, wanted)) {
@@ -107,7 +99,9 @@ static bool has_room(
 /* Before anything of the body is read. */
 static void take_in(struct ml_receiver *receiver, struct ml_http_request *request) {
     const struct ml_token *token = ml_receiver_authorize(receiver, request, ML_RIGHT_WRITE);
-    if (token == NULL || !has_room(receiver, request, token->team, length_of(request))) {
+    const uint64_t length = length_of(request);
+    if (token == NULL || !ml_forms_begin(receiver->forms, request, token, length) ||
+        !has_room(receiver, request, token->team, length)) {
         return;
     }
     const unsigned wait_s =
@@ -183,6 +177,9 @@ static void took_in(struct ml_receiver *receiver, struct ml_http_request *reques
         return;
     }
     *ml_http_own(request) = NULL;
+    if (!ml_forms_end(receiver->forms, request, token, &body, guid)) {
+        return;
+    }
     const enum ml_accepted what =
         ml_ledger_accept(receiver->setup.ledger, body, token->team, guid, host, &entry);
     accepted(receiver, request, what, entry.guid);
@@ -256,6 +253,9 @@ static void on_request(void *context, struct ml_http_request *request) {
     struct ml_receiver *receiver = context;
     const char *method = ml_http_method(request);
     const char *path = ml_http_path(request);
+    if (ml_forms_other(receiver->forms, request)) {
+        return;
+    }
     if (is_report(request)) {
         took_in(receiver, request);
     } else if (strcmp(method, "DELETE") == 0) {
@@ -298,8 +298,17 @@ enum ml_status ml_receiver_open(
         .context = receiver,
         .tls = setup->tls,
     };
-    enum ml_status status = ML_ENV_SYSTEM;
-    if (ml_receiver_ask_open(receiver, error)) {
+    const struct ml_forms_setup forms = {
+        .tokens = setup->tokens,
+        .ledger = setup->ledger,
+        .is_secret = setup->tls != NULL,
+        .body_max_bytes = setup->body_max_bytes,
+    };
+    enum ml_status status = ml_forms_open(&forms, &receiver->forms, error);
+    if (status == ML_OK && !ml_receiver_ask_open(receiver, error)) {
+        status = ML_ENV_SYSTEM;
+    }
+    if (status == ML_OK) {
         status = ml_http_open(&http, &receiver->http, error);
     } else {
         (void)close(setup->take_listen_fd);
@@ -316,6 +325,7 @@ void ml_receiver_close(struct ml_receiver *take_receiver) {
     if (take_receiver != NULL) {
         ml_http_close(take_receiver->http);
         ml_question_queue_free(take_receiver->questions);
+        ml_forms_close(take_receiver->forms);
         ml_quotas_fini(&take_receiver->quotas);
         free(take_receiver);
     }

@@ -1,0 +1,236 @@
+"""A collector that is sent reports in every form memlog has: equal answers, once each, and what is forged, cut or too much."""
+import base64
+import datetime
+import gzip
+import hashlib
+import hmac
+import json
+import os
+import signal
+import socket
+import subprocess
+import unittest
+import xml.etree.ElementTree
+
+import collecting
+import harness
+import uploads
+from collecting import packed, trace
+from uploads import MIB
+
+STACK = ("main", "serve", "leak")
+PUSH = "/push.v1.PusherService/Push"
+
+
+def signed(method, target, body, key, secret, when=None, told=None, region="xy-1", host="127.0.0.1"):
+    """Headers of Signature Version 4 as another client than memlog's makes them."""
+    when = when or datetime.datetime.now(datetime.timezone.utc)
+    stamp, digest = when.strftime("%Y%m%dT%H%M%SZ"), told or hashlib.sha256(body).hexdigest()
+    path, _, query = target.partition("?")
+    query = "&".join(sorted(one if "=" in one else one + "=" for one in query.split("&") if one))
+    headers = {"host": host, "x-amz-content-sha256": digest, "x-amz-date": stamp}
+    canonical = "\n".join([method, path, query, *[f"{name}:{value}" for name, value in headers.items()], "", ";".join(headers), digest])
+    scope = f"{stamp[:8]}/{region}/s3/aws4_request"
+    text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(canonical.encode()).hexdigest()])
+    signer = ("AWS4" + secret).encode()
+    for piece in (stamp[:8], region, "s3", "aws4_request"):
+        signer = hmac.new(signer, piece.encode(), hashlib.sha256).digest()
+    signature = hmac.new(signer, text.encode(), hashlib.sha256).hexdigest()
+    return {**headers, "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={';'.join(headers)}, Signature={signature}"}
+
+
+class Case(uploads.Case):
+    def collector(self, *options, tokens=None):
+        collector = collecting.Collector(self.folder, *options, environment=self.environment(), tokens=tokens)
+        self.addCleanup(lambda: collector.process and collector.process.poll() is None and collector.stop(signal.SIGKILL))
+        return collector.start()
+
+    def s3(self, collector, method, target, body=b"", key="default", secret=16 * "w", **how):
+        return collector.request(method, target, body, **signed(
+            method, target, body, key, secret, host=f"127.0.0.1:{collector.port}", **how))
+
+    def code_of(self, answer):
+        return answer[0], xml.etree.ElementTree.fromstring(answer[2]).findtext("Code")
+
+    def live_of(self, collector, guid):
+        return collector.ask("report", guid=guid)["reports"][0]["live_bytes"]
+
+    def stored(self, collector, count, team="default"):
+        def is_there():
+            figures = collector.figures(team)
+            return figures["waiting"] == 0 and figures["stored"] >= count
+        self.wait_for(f"{count} reports", is_there)
+        return collector.figures(team)
+
+
+class Objects(Case):
+    def test_a_forged_signature_an_old_one_and_another_body_are_refused(self):
+        collector = self.collector()
+        body = packed(trace([(STACK, 1000, 1000, 1000)]))
+        now = datetime.datetime.now(datetime.timezone.utc)
+
+        def put(**how):
+            return self.s3(collector, "PUT", "/b/k.gz", body, **how)
+        self.assertEqual(self.code_of(put(secret=16 * "x")), (403, "SignatureDoesNotMatch"))
+        self.assertEqual(self.code_of(put(secret=16 * "r")), (403, "SignatureDoesNotMatch"))  # reads, no more
+        self.assertEqual(self.code_of(put(key="nobody")), (403, "InvalidAccessKeyId"))
+        for minutes in (-16, 16):
+            self.assertEqual(self.code_of(put(when=now + datetime.timedelta(minutes=minutes))), (403, "RequestTimeTooSkewed"))
+        self.assertEqual(self.code_of(put(told=hashlib.sha256(b"other").hexdigest())), (400, "XAmzContentSHA256Mismatch"))
+        for told in ("UNSIGNED-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"):
+            self.assertEqual(self.code_of(put(told=told)), (501, "NotImplemented"))
+        headers = signed("PUT", "/b/k.gz", body, "default", 16 * "w", host=f"127.0.0.1:{collector.port}")
+        self.assertEqual(self.code_of(collector.request("PUT", "/b/other.gz", body, **headers)), (403, "SignatureDoesNotMatch"))
+        self.assertEqual(self.code_of(collector.request("PUT", "/b/k.gz?x-id=PutObject", body, **headers)), (403, "SignatureDoesNotMatch"))
+        for wrong in ("AWS4-HMAC-SHA256 ", "AWS4-HMAC-SHA256 Credential=/////", "AWS4-HMAC-SHA256 " + "Credential=a" * 500):
+            self.assertEqual(self.code_of(collector.request("PUT", "/b/k", body, **{**headers, "Authorization": wrong})),
+                             (403, "AuthorizationHeaderMalformed"))
+        for header in ("host", "x-amz-date", "x-amz-content-sha256"):
+            unsigned = headers["Authorization"].replace(f"{header};", "").replace(f";{header}", "")
+            self.assertEqual(self.code_of(collector.request("PUT", "/b/k.gz", body, **{**headers, "Authorization": unsigned})),
+                             (403, "AccessDenied"))
+        self.assertEqual(self.code_of(self.s3(collector, "GET", "/b/k.gz")), (405, "MethodNotAllowed"))
+        self.assertEqual(collector.figures(), {"waiting": 0, "stored": 0, "refused": 0})
+        # The same request once more, as who has overheard it sends it: one report.
+        for _ in range(2):
+            self.assertEqual(collector.request("PUT", "/b/k.gz", body, **headers)[0], 200)
+        self.assertEqual(self.stored(collector, 1), {"waiting": 0, "stored": 1, "refused": 0})
+
+    def test_curl_is_a_client(self):
+        collector = self.collector()
+        body = self.folder / "body.gz"
+        body.write_bytes(packed(trace([(STACK, 7000, 7000, 7000)])))
+        digest = hashlib.sha256(body.read_bytes()).hexdigest()
+
+        def curl(user):
+            return subprocess.run(
+                ["curl", "--silent", "--write-out", "%{http_code}", "--aws-sigv4", "aws:amz:eu-north-1:s3", "--user", user,
+                 "-H", f"x-amz-content-sha256: {digest}", "-T", str(body), f"http://127.0.0.1:{collector.port}/bucket/a/b%20c.gz"],
+                capture_output=True, text=True, check=True, timeout=harness.TIMEOUT).stdout
+        self.assertTrue(curl("default:" + 16 * "x").endswith("403"))
+        self.assertEqual(curl("default:" + 16 * "w"), "200")
+        self.stored(collector, 1)
+        self.assertEqual(collector.ask("top", program="prog")["stacks"][0]["live_bytes"], 7000)
+
+    def parts_of(self, collector, target, parts):
+        status, _, text = self.s3(collector, "POST", target + "?uploads")
+        self.assertEqual(status, 200)
+        name = xml.etree.ElementTree.fromstring(text).findtext("UploadId")
+        etags = []
+        for number, part in enumerate(parts, 1):
+            status, headers, _ = self.s3(collector, "PUT", f"{target}?partNumber={number}&uploadId={name}", part)
+            self.assertEqual(status, 200)
+            etags.append(headers["ETag"])
+        return name, etags
+
+    def listed(self, etags):
+        rows = "".join(f"<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>" for number, etag in etags)
+        return f"<CompleteMultipartUpload>{rows}</CompleteMultipartUpload>".encode()
+
+    def test_an_object_comes_in_parts(self):
+        collector = self.collector("--max-bytes=64K")
+        body = packed(trace([((*STACK, os.urandom(20).hex()), 900, 900, 900) for _ in range(400)]))
+        parts = [body[at:at + 9000] for at in range(0, len(body), 9000)]
+        target = f"/b/memlog-{32 * 'c'}.trace.json.gz"
+        name, etags = self.parts_of(collector, target, parts)
+        status, headers, _ = self.s3(collector, "PUT", f"{target}?partNumber=1&uploadId={name}", parts[0])  # replayed
+        self.assertEqual((status, headers["ETag"]), (200, etags[0]))
+        join = f"{target}?uploadId={name}"
+        whole = list(enumerate(etags, 1))
+        for wrong, said in ((b"", "MalformedXML"), (b"<Part>", "MalformedXML"), (b"<a" * 5000, "MalformedXML"),
+                            (self.listed(whole[::-1]), "InvalidPartOrder"), (self.listed([*whole[:-1], (len(whole), '"x"')]), "InvalidPart"),
+                            (self.listed([("9" * 7, etags[0])]), "MalformedXML"), (self.listed([("../1", etags[0])]), "MalformedXML")):
+            self.assertEqual(self.code_of(self.s3(collector, "POST", join, wrong)), (400, said))
+        self.assertEqual(self.code_of(self.s3(collector, "POST", join, self.listed([*whole, (len(whole) + 1, etags[0])]))), (404, "NoSuchUpload"))
+        big = os.urandom(64 << 10)
+        self.assertEqual(self.code_of(self.s3(collector, "PUT", f"{target}?partNumber=99&uploadId={name}", big)), (413, "EntityTooLarge"))
+        for other in (f"/b/x?partNumber=1&uploadId={name}", f"{target}?partNumber=1&uploadId={'0' * 32}", f"{target}?partNumber=1&uploadId=..%2F.."):
+            self.assertEqual(self.code_of(self.s3(collector, "PUT", other, b"x")), (404, "NoSuchUpload"))
+        self.assertEqual(self.code_of(self.s3(collector, "PUT", f"{target}?partNumber=0&uploadId={name}", b"x")), (400, "InvalidArgument"))
+        collector.stop(signal.SIGKILL)
+        collector.start()
+        status, _, text = self.s3(collector, "POST", join, self.listed(whole))
+        self.assertEqual((status, b"<Error" in text), (200, False))
+        # Its answer was lost, and all is sent once more.
+        self.assertEqual(self.code_of(self.s3(collector, "POST", join, self.listed(whole))), (404, "NoSuchUpload"))
+        name, etags = self.parts_of(collector, target, parts)
+        self.assertEqual(self.s3(collector, "POST", f"{target}?uploadId={name}", self.listed(enumerate(etags, 1)))[0], 200)
+        self.assertEqual(self.stored(collector, 1), {"waiting": 0, "stored": 1, "refused": 0})
+        self.assertEqual(self.live_of(collector, 32 * "c"), 400 * 900)
+        name, _ = self.parts_of(collector, target, parts[:1])
+        self.assertEqual(self.s3(collector, "DELETE", f"{target}?uploadId={name}")[0], 204)
+        self.assertEqual(self.code_of(self.s3(collector, "DELETE", f"{target}?uploadId={name}")), (404, "NoSuchUpload"))
+        self.assertEqual(list((collector.folder / "fleet.db.spool" / "parts").iterdir()), [])
+
+    def test_memlog_sends_a_large_one_in_parts(self):
+        collector = self.collector("--max-bytes=64M")
+        url = f"s3+http://127.0.0.1:{collector.port}/b"
+        self.spool.mkdir(mode=0o700)
+        name = os.urandom(16).hex()
+        body = packed(trace([(STACK, 1000, 1000, 1000)])) + os.urandom(MIB) * 20  # behind its end nothing is read
+        (self.spool / f"{name}.body").write_bytes(body)
+        (self.spool / f"{name}.job").write_text(
+            f"memlog-upload 1\ntarget {url}\ndump /nowhere/0001.threshold.pftrace\ntries 0\nharder 0\nnext_ms 0\n")
+        self.later(url, env=self.environment(AWS_ACCESS_KEY_ID="default", AWS_SECRET_ACCESS_KEY=16 * "w"))
+        self.stored(collector, 1)
+        self.assertEqual(self.live_of(collector, name), 1000)
+        (kept,) = (path for path in (collector.folder / "fleet.db.spool" / "bodies").rglob("*") if path.is_file())
+        self.assertEqual(hashlib.sha256(kept.read_bytes()).digest(), hashlib.sha256(body).digest())
+
+
+class Posts(Case):
+    def push_body(self):
+        return json.dumps({"series": [{"labels": [], "samples": [{"ID": "x", "rawProfile": base64.b64encode(b"\x32\0").decode()}]}]}).encode()
+
+    def test_each_form_is_answered_in_its_own_words(self):
+        collector = self.collector()
+        json_type = {"Content_Type": "application/json"}
+        status, headers, body = collector.request("POST", PUSH, self.push_body(), 16 * "w", **json_type)
+        self.assertEqual((status, headers["Content-Type"], body), (200, "application/json", b"{}"))
+        self.assertEqual(collector.request("POST", PUSH, b"\x0a\0", 16 * "w", Content_Type="application/proto")[2], b"")
+        for token, status, code in (("wrong", 401, "unauthenticated"), (16 * "r", 403, "permission_denied")):
+            got, headers, body = collector.request("POST", PUSH, b"{}", token, **json_type)
+            self.assertEqual((got, headers["Content-Type"], json.loads(body)["code"]), (status, "application/json", code))
+        got, _, body = collector.request("POST", PUSH, b"{}", 16 * "w", Content_Encoding="zstd")
+        self.assertEqual((got, json.loads(body)["code"]), (415, "unimplemented"))
+        otlp = "/v1development/profiles"
+        status, headers, body = collector.request("POST", otlp, gzip.compress(b"\x12\0"), 16 * "w", Content_Type="application/x-protobuf")
+        self.assertEqual((status, headers["Content-Type"], body), (200, "application/x-protobuf", b""))
+        status, headers, body = collector.request("POST", otlp, b"\x12\0", "wrong", Content_Type="application/x-protobuf")
+        self.assertEqual((status, headers["Content-Type"], body[:3]), (401, "application/x-protobuf", b"\x08\x10\x12"))
+        self.assertEqual(json.loads(collector.request("POST", otlp, b"{}", None, **json_type)[2])["code"], 16)
+        basic = {"Authorization": "Basic " + base64.b64encode(b"anybody:" + 16 * b"w").decode()}
+        self.assertEqual(collector.request("POST", "/ingest?name=x", b"--b\r\n", None, **basic)[0], 200)
+        for wrong in ("Basic ?", "Basic " + base64.b64encode(b"no colon").decode(), "Basic " + "QUFB" * 500, "Basic"):
+            self.assertEqual(collector.request("POST", "/ingest?name=x", b"x", None, Authorization=wrong)[0], 401)
+
+    def test_hostile_bodies_are_refused_with_a_reason_and_harm_nobody(self):
+        collector = self.collector()
+        bodies = [b'{"series":' + b"[" * 5000, b'{"series":[{"samples":[{"rawProfile":"' + b"A" * 5000, b"\x0a\xff\xff\xff\xff\x0f",
+                  b"\x32\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", gzip.compress(b"\x12" + b"\xff" * 9 + b"\x01"), b"--b\r\n" * 3, b"\x0b" * 99,
+                  gzip.compress(b"\x32\0" * 2_000_000), gzip.compress(b"\x0a\0" * 2_000_000)]
+        for number, body in enumerate(bodies):
+            self.assertEqual(collector.send(body, path=(PUSH, "/ingest", "/v1development/profiles")[number % 3]), 200)
+        self.assertEqual(collector.send(trace([(STACK, 5, 5, 5)]), path="/ingest"), 200)
+        self.assertEqual(collector.settle(), {"waiting": 0, "stored": 1, "refused": len(bodies)})
+
+    def test_a_body_that_is_cut_leaves_nothing_and_a_lost_answer_counts_once(self):
+        collector = self.collector()
+        body = self.push_body()
+        head = (f"POST {PUSH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {16 * 'w'}\r\nContent-Type: application/json\r\n"
+                f"Idempotency-Key: once\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+        with socket.create_connection(("127.0.0.1", collector.port)) as one:
+            one.sendall(head + body[:-1])
+        with socket.create_connection(("127.0.0.1", collector.port)) as one:
+            one.sendall(head + body)  # and nobody reads the answer
+            one.shutdown(socket.SHUT_WR)
+            one.settimeout(harness.TIMEOUT)
+            self.assertIn(b"200", one.recv(100))
+        for _ in range(2):
+            self.assertEqual(collector.request("POST", PUSH, body, 16 * "w", Idempotency_Key="once")[0], 200)
+        self.assertEqual(collector.request("POST", PUSH, body + b" ", 16 * "w", Idempotency_Key="once", Content_Type="application/json")[0], 409)
+        self.assertEqual(sum(collector.settle().values()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
