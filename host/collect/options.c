@@ -30,6 +30,27 @@ static bool read_listen(void *to, const char *value, struct ml_error_message *wh
     return ml_page_place_parse(value, &((struct ml_collect_options *)to)->place, why) == ML_OK;
 }
 
+/* TEAM:DIR, or DIR alone. */
+static bool read_folder(void *to, const char *value, struct ml_error_message *why) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";
+    struct ml_collect_options *options = to;
+    const size_t count = strspn(value, letters);
+    const bool has_team = count > 0 && value[count] == ':';
+    struct ml_collect_folder folder = {.team = "default", .path = value};
+    if (has_team && count < sizeof(folder.team)) {
+        memcpy(folder.team, value, count);
+        folder.team[count] = '\0';
+        folder.path = value + count + 1;
+    }
+    if (folder.path[0] == '\0' || (has_team && count >= sizeof(folder.team)) ||
+        options->folders_count == ML_COLLECT_FOLDERS_MAX) {
+        ml_error_set(why, "it is TEAM:DIR, at most %d of them", ML_COLLECT_FOLDERS_MAX);
+        return false;
+    }
+    options->folders[options->folders_count++] = folder;
+    return true;
+}
+
 static const struct ml_option options_list[] = {
     {.name = "--store",
      ML_READ_BY(read_store),
@@ -52,6 +73,11 @@ static const struct ml_option options_list[] = {
      ML_PATH_TO(struct ml_collect_options, spool),
      .value = "DIR",
      .help = "where the reports themselves are kept (PATH.spool)"},
+    {.name = "--folder",
+     ML_READ_BY(read_folder),
+     .value = "[TEAM:]DIR",
+     .help = "take reports from a folder, too, into which machines put them (--upload=DIR); they "
+             "are TEAM's (default), and go into 'taken' in it"},
     {.name = "--retention",
      ML_SECONDS_TO(struct ml_collect_options, retention_s),
      .most = SECONDS_MAX,

@@ -7,6 +7,14 @@
 #include "base/option_table.h"
 #include "host/policy/page_place.h"
 
+enum { ML_COLLECT_FOLDERS_MAX = 8 };
+
+/* A folder into which machines put their reports, which are that team's. */
+struct ml_collect_folder {
+    char team[33];
+    const char *path;
+};
+
 struct ml_collect_options {
     const char *store;  /* the path of its database */
     const char *tokens; /* NULL: STORE.tokens, made if it is missing */
@@ -14,6 +22,8 @@ struct ml_collect_options {
     struct ml_page_place place;
     bool is_remote; /* others than this machine may reach it */
     const char *tls_cert, *tls_key, *client_ca;
+    struct ml_collect_folder folders[ML_COLLECT_FOLDERS_MAX];
+    size_t folders_count;
     uint64_t body_max_bytes;
     uint64_t team_bytes;  /* of a team's reports that are kept; 0: any number */
     uint32_t team_rate;   /* reports of a team a minute; 0: any number */

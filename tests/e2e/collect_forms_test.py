@@ -18,6 +18,8 @@ import uploads
 from collecting import packed, trace
 from uploads import MIB
 
+FORMS = ("report", "s3", "push", "ingest", "otlp", "folder")
+TOKENS = {form: {"write": f"{form}-write-0123456789", "read": f"{form}-read-0123456789"} for form in FORMS}
 STACK = ("main", "serve", "leak")
 PUSH = "/push.v1.PusherService/Push"
 
@@ -61,6 +63,43 @@ class Case(uploads.Case):
             return figures["waiting"] == 0 and figures["stored"] >= count
         self.wait_for(f"{count} reports", is_there)
         return collector.figures(team)
+
+
+class Forms(Case):
+    def test_a_run_tells_the_same_in_every_form(self):
+        inbox = self.folder / "inbox"
+        inbox.mkdir()
+        collector = self.collector(f"--folder=folder:{inbox}", tokens=TOKENS)
+        at = f"127.0.0.1:{collector.port}"
+        urls = {"report": f"http://{at}/", "s3": f"s3+http://{at}/bucket/some/prefix?region=eu-north-1", "push": f"pyroscope+http://{at}",
+                "ingest": f"pyroscope-ingest+http://{at}/base", "otlp": f"otlp+http://{at}", "folder": str(inbox)}
+        tops = {}
+        for form in FORMS:
+            token = self.folder / f"{form}.token"
+            token.write_text(TOKENS[form]["write"] + "\n")
+            env = self.environment(AWS_ACCESS_KEY_ID=form, AWS_SECRET_ACCESS_KEY=TOKENS[form]["write"])
+            how = () if form in ("s3", "folder") else (f"--upload-token-file={token}",)
+            self.send(urls[form], *how, env=env)
+            self.wait_for(f"the report by {form}", lambda form=form: collector.ask("top", team=form, program="grower")["dumps"] == 1)
+            tops[form] = {metric: self.big(collector.ask("top", team=form, program="grower", metric=metric, limit=1000), f"{metric}_bytes")
+                          for metric in ("live", "peak", "total")}
+            (build,) = collector.ask("builds", team=form, program="grower")["builds"]
+            self.assertRegex(build["build_id"], "^[0-9a-f]{40}$")
+        self.assertGreater(max(tops["report"]["live"].values()), 5 * MIB - 1)
+        for form in FORMS:
+            with self.subTest(form):
+                for metric in ("live", "total"):
+                    self.assertEqual(tops[form][metric], tops["report"][metric], metric)
+        for form in ("s3", "folder"):
+            self.assertEqual(tops[form]["peak"], tops["report"]["peak"])
+        self.assertEqual(collector.figures("s3"), {"waiting": 0, "stored": len(FORMS), "refused": 0})
+        (taken,) = (inbox / "taken").iterdir()
+        self.assertEqual([path.name for path in inbox.iterdir()], ["taken"])
+        self.assertRegex(taken.name, r"^memlog-[0-9a-f]{32}\.trace\.json\.gz$")
+
+    def big(self, top, figure):
+        """Stacks above what a run differs by from another: its buffers."""
+        return {tuple(map(str, stack["frames"])): stack[figure] for stack in top["stacks"] if stack[figure] >= MIB // 16}
 
 
 class Objects(Case):
@@ -230,6 +269,51 @@ class Posts(Case):
             self.assertEqual(collector.request("POST", PUSH, body, 16 * "w", Idempotency_Key="once")[0], 200)
         self.assertEqual(collector.request("POST", PUSH, body + b" ", 16 * "w", Idempotency_Key="once", Content_Type="application/json")[0], 409)
         self.assertEqual(sum(collector.settle().values()), 1)
+
+
+class Folders(Case):
+    def test_what_is_put_into_a_folder_is_taken_once_when_it_is_whole(self):
+        inbox = self.folder / "inbox"
+        inbox.mkdir()
+        outside = self.folder / "outside.gz"
+        outside.write_bytes(packed(trace([(STACK, 1, 1, 1)])))
+        (inbox / f"memlog-{32 * 'd'}.trace.json.gz").symlink_to(outside)
+        (inbox / "linked.gz").hardlink_to(outside)
+        os.mkfifo(inbox / f"memlog-{32 * 'e'}.trace.json.gz")
+        (inbox / f".memlog-{32 * 'a'}.part").write_bytes(b"not yet")
+        (inbox / f"memlog-{32 * 'f'}.trace.json.gz").mkdir()
+        (inbox / f"memlog-{32 * '0'}.trace.json.gz").touch()
+        collector = self.collector(f"--folder={inbox}")
+        name = f"memlog-{32 * 'a'}.trace.json.gz"
+        (inbox / f".memlog-{32 * 'a'}.part").write_bytes(packed(trace([(STACK, 300, 300, 300)])))
+        (inbox / f".memlog-{32 * 'a'}.part").rename(inbox / name)
+        other = inbox / "somebody's.json.gz"  # grows for a while
+        body = packed(trace([(STACK, 400, 400, 400)]))
+        other.write_bytes(body[:50])
+        self.stored(collector, 1)
+        with open(other, "ab") as file:
+            file.write(body[50:])
+        self.stored(collector, 2)
+        self.assertEqual(collector.ask("top", program="prog")["stacks"][0]["live_bytes"], 700)
+        self.assertEqual(sorted(path.name for path in (inbox / "taken").iterdir()), sorted([name, other.name]))
+        self.assertEqual([path.name for path in (inbox / "refused").iterdir()], [f"memlog-{32 * '0'}.trace.json.gz"])
+        for stays in ("linked.gz", *(f"memlog-{32 * letter}.trace.json.gz" for letter in "def")):
+            self.assertTrue(os.path.lexists(inbox / stays), stays)
+        # A collector that died between its ledger and the move finds the file again.
+        collector.stop(signal.SIGKILL)
+        (inbox / "taken" / name).rename(inbox / name)
+        collector.start()
+        self.wait_for("the move", lambda: (inbox / "taken" / name).exists())
+        (inbox / name).write_bytes(packed(trace([(STACK, 301, 300, 300)])))
+        self.wait_for("the refusal", lambda: (inbox / "refused" / name).exists())
+        self.assertEqual(collector.settle(), {"waiting": 0, "stored": 2, "refused": 0})
+        self.assertIn("refused", collector.said())
+
+    def test_a_folder_that_is_none_stops_it(self):
+        for option, said in ((f"--folder={self.folder}/none", "No such file"), ("--folder=team:", "TEAM:DIR")):
+            collector = collecting.Collector(self.folder, option, environment=self.environment())
+            with self.assertRaisesRegex(AssertionError, said):
+                collector.start()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include <ev.h>
 
 #include "host/collect/collector.h"
+#include "host/collect/folders.h"
 #include "host/collect/options.h"
 #include "host/collect/server/receiver.h"
 #include "host/http/listen.h"
@@ -45,6 +46,7 @@ struct parts {
     struct ml_collector *collector;
     struct ml_remover *remover;
     struct ml_receiver *receiver;
+    struct ml_folders *folders;
     ev_signal signals[2];
 };
 
@@ -143,6 +145,21 @@ static bool open_remover(struct parts *parts, struct ml_error_message *error) {
     return parts->remover != NULL;
 }
 
+static bool open_folders(struct parts *parts, struct ml_error_message *error) {
+    const struct ml_folders_setup setup = {
+        .loop = parts->loop,
+        .folders = parts->options.folders,
+        .folders_count = parts->options.folders_count,
+        .ledger = parts->ledger,
+        .collector = parts->collector,
+        .body_max_bytes = parts->options.body_max_bytes,
+        .waiting_max = WAITING_MAX,
+        .free_min_bytes = free_min_bytes,
+        .on_trouble = on_trouble,
+    };
+    return ml_folders_open(&setup, &parts->folders, error) == ML_OK;
+}
+
 static bool open_receiver(struct parts *parts, struct ml_error_message *error) {
     struct ml_receiver_setup setup = {
         .loop = parts->loop,
@@ -171,10 +188,11 @@ static bool open_receiver(struct parts *parts, struct ml_error_message *error) {
         return false;
     }
     setup.remover = parts->remover;
-    return ml_receiver_open(&setup, &parts->receiver, error) == ML_OK;
+    return ml_receiver_open(&setup, &parts->receiver, error) == ML_OK && open_folders(parts, error);
 }
 
 static void close_parts(struct parts *parts) {
+    ml_folders_close(parts->folders);
     ml_receiver_close(parts->receiver);
     ml_remover_free(parts->remover);
     ml_collector_free(parts->collector);
