@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import unittest
 import xml.etree.ElementTree
@@ -21,6 +22,28 @@ from uploads import MIB
 FORMS = ("report", "s3", "push", "ingest", "otlp", "folder")
 TOKENS = {form: {"write": f"{form}-write-0123456789", "read": f"{form}-read-0123456789"} for form in FORMS}
 STACK = ("main", "serve", "leak")
+# Hundreds of stacks, one for each way through left and right; a third of what they ask for is freed.
+PROGRAM = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile kept;
+static void left(int depth, unsigned way);
+static void right(int depth, unsigned way);
+#define STEP(name) __attribute__((noinline)) static void name(int depth, unsigned way) { \\
+    if (depth == 0) { void *block = malloc(70000 + 16 * way); if (way % 3 == 0) free(block); else kept = block; return; } \\
+    if (way & 1u << (depth - 1)) left(depth - 1, way); else right(depth - 1, way); \\
+    __asm__ volatile(""); }
+STEP(left)
+STEP(right)
+int main(int count, char **words) {
+    for (unsigned way = 0; way < 512; way++) left(9, way);
+    fclose(fopen(words[count - 3], "w"));
+    while (access(words[count - 2], F_OK) != 0) usleep(10000);
+    fclose(fopen(words[count - 1], "w"));
+    return 0;
+}
+"""
 PUSH = "/push.v1.PusherService/Push"
 
 
@@ -54,6 +77,17 @@ class Case(uploads.Case):
     def code_of(self, answer):
         return answer[0], xml.etree.ElementTree.fromstring(answer[2]).findtext("Code")
 
+    def start(self, url, *options, actions=(), env=None):
+        """As uploads.Case's, a program of more stacks."""
+        program = self.folder / "ways"
+        if not program.exists():
+            source = self.folder / "ways.c"
+            source.write_text(PROGRAM)
+            subprocess.run(["gcc", "-g", "-O1", "-fno-optimize-sibling-calls", "-o", str(program), str(source)], check=True)
+        for path in (self.there, self.go, self.after):
+            path.unlink(missing_ok=True)
+        return self.memlog_start(program, self.there, self.go, self.after, options=self.options(url, *options), env=env)
+
     def live_of(self, collector, guid):
         return collector.ask("report", guid=guid)["reports"][0]["live_bytes"]
 
@@ -79,13 +113,15 @@ class Forms(Case):
             token.write_text(TOKENS[form]["write"] + "\n")
             env = self.environment(AWS_ACCESS_KEY_ID=form, AWS_SECRET_ACCESS_KEY=TOKENS[form]["write"])
             how = () if form in ("s3", "folder") else (f"--upload-token-file={token}",)
-            self.send(urls[form], *how, env=env)
-            self.wait_for(f"the report by {form}", lambda form=form: collector.ask("top", team=form, program="grower")["dumps"] == 1)
-            tops[form] = {metric: self.big(collector.ask("top", team=form, program="grower", metric=metric, limit=1000), f"{metric}_bytes")
+            self.send(urls[form], *how, "--memlog-keep-small-allocations", env=env)
+            self.wait_for(f"the report by {form}", lambda form=form: collector.ask("top", team=form, program="ways")["dumps"] == 1)
+            tops[form] = {metric: self.big(collector.ask("top", team=form, program="ways", metric=metric, limit=1000), f"{metric}_bytes")
                           for metric in ("live", "peak", "total")}
-            (build,) = collector.ask("builds", team=form, program="grower")["builds"]
+            (build,) = collector.ask("builds", team=form, program="ways")["builds"]
             self.assertRegex(build["build_id"], "^[0-9a-f]{40}$")
-        self.assertGreater(max(tops["report"]["live"].values()), 5 * MIB - 1)
+        self.assertEqual(len(tops["report"]["total"]), 512)
+        self.assertEqual(sum(way % 3 != 0 for way in range(512)), len(tops["report"]["live"]))
+        self.assertEqual(sum(tops["report"]["total"].values()), sum(70000 + 16 * way for way in range(512)))
         for form in FORMS:
             with self.subTest(form):
                 for metric in ("live", "total"):
@@ -100,6 +136,21 @@ class Forms(Case):
     def big(self, top, figure):
         """Stacks above what a run differs by from another: its buffers."""
         return {tuple(map(str, stack["frames"])): stack[figure] for stack in top["stacks"] if stack[figure] >= MIB // 16}
+
+
+    def test_what_is_too_large_is_pruned_harder_in_every_form(self):
+        collector = self.collector("--max-bytes=5000")
+        at = f"127.0.0.1:{collector.port}"
+        token = self.folder / "token"
+        token.write_text(16 * "w" + "\n")
+        env = self.environment(AWS_ACCESS_KEY_ID="default", AWS_SECRET_ACCESS_KEY=16 * "w")
+        urls = (f"s3+http://{at}/b", f"pyroscope+http://{at}", f"otlp+http://{at}")
+        for number, url in enumerate(urls, 1):
+            how = () if url.startswith("s3") else (f"--upload-token-file={token}",)
+            said = self.send(url, *how, "--upload-max-bytes=20000", "--memlog-keep-small-allocations", env=env)
+            with self.subTest(url):
+                self.assertIn("too large for the server", said)
+                self.assertEqual(self.stored(collector, number), {"waiting": 0, "stored": number, "refused": 0})
 
 
 class Objects(Case):
@@ -150,6 +201,20 @@ class Objects(Case):
         self.assertEqual(curl("default:" + 16 * "w"), "200")
         self.stored(collector, 1)
         self.assertEqual(collector.ask("top", program="prog")["stacks"][0]["live_bytes"], 7000)
+
+    def test_by_https_a_body_need_not_be_hashed(self):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=c", "-addext", "subjectAltName=IP:127.0.0.1",
+             "-keyout", "key.pem", "-out", "cert.pem"], check=True, capture_output=True, cwd=self.folder)
+        collector = collecting.Collector(
+            self.folder, f"--tls-cert={self.folder}/cert.pem", f"--tls-key={self.folder}/key.pem", environment=self.environment())
+        self.addCleanup(lambda: collector.process and collector.process.poll() is None and collector.stop(signal.SIGKILL))
+        collector.tls = ssl.create_default_context(cafile=str(self.folder / "cert.pem"))
+        collector.start()
+        body = packed(trace([(STACK, 1000, 1000, 1000)]))
+        self.assertEqual(self.s3(collector, "PUT", "/b/k.gz", body, told="UNSIGNED-PAYLOAD")[0], 200)
+        self.assertEqual(self.code_of(self.s3(collector, "PUT", "/b/k.gz", body, told="UNSIGNED-PAYLOAD", secret="x")), (403, "SignatureDoesNotMatch"))
+        self.assertEqual(self.stored(collector, 1), {"waiting": 0, "stored": 1, "refused": 0})
 
     def parts_of(self, collector, target, parts):
         status, _, text = self.s3(collector, "POST", target + "?uploads")
