@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import signal
 import socket
 import ssl
@@ -373,6 +374,32 @@ class Folders(Case):
         self.wait_for("the refusal", lambda: (inbox / "refused" / name).exists())
         self.assertEqual(collector.settle(), {"waiting": 0, "stored": 2, "refused": 0})
         self.assertIn("refused", collector.said())
+
+    def test_killed_at_any_moment_each_file_counts_once(self):
+        inbox = self.folder / "inbox"
+        inbox.mkdir()
+        collector = self.collector(f"--folder={inbox}")
+        chance, put = random.Random(3), []
+        for turn in range(6):
+            for _ in range(15):
+                put.append(f"memlog-{len(put):032x}.trace.json.gz")
+                part = inbox / f".{put[-1]}.part"
+                part.write_bytes(packed(trace([(STACK, 1 << chance.randrange(10), 1, 1)], host=f"h{len(put)}")))
+                part.rename(inbox / put[-1])
+            self.wait_for("some to be taken", lambda turn=turn: len(self.taken(inbox)) > 15 * turn + chance.randrange(15) - 15)
+            collector.stop(signal.SIGKILL)
+            if chance.randrange(2) and self.taken(inbox):  # it had not come to the move
+                again = chance.choice(self.taken(inbox))
+                (inbox / "taken" / again).rename(inbox / again)
+            collector.start()
+        self.wait_for("all to be taken", lambda: self.taken(inbox) == put)
+        self.assertEqual(self.stored(collector, len(put)), {"waiting": 0, "stored": len(put), "refused": 0})
+        sums = sum(json.loads(gzip.decompress((inbox / "taken" / name).read_bytes()))["traceEvents"][1]["args"]["dumps"]["heaps_v2"][
+            "allocators"]["malloc"]["sizes"][0] for name in put)
+        self.assertEqual(collector.ask("top", program="prog")["stacks"][0]["live_bytes"], sums)
+
+    def taken(self, inbox):
+        return sorted(path.name for path in (inbox / "taken").glob("memlog-*"))
 
     def test_a_folder_that_is_none_stops_it(self):
         for option, said in ((f"--folder={self.folder}/none", "No such file"), ("--folder=team:", "TEAM:DIR")):
