@@ -36,6 +36,7 @@ struct ml_web_call {
     char error[CURL_ERROR_SIZE]; /* libcurl's words for this one, where it has any */
     struct ml_web_answer answer;
     ml_web_done *on_done;
+    bool (*on_bytes)(void *context, const char *bytes, size_t count_bytes);
     void *context;
 };
 
@@ -116,7 +117,11 @@ void ml_web_answer_body(struct ml_web_answer *answer, const char *bytes, size_t 
 }
 
 static size_t on_answer(char *bytes, size_t size, size_t count, void *context) {
-    ml_web_answer_body(&((struct ml_web_call *)context)->answer, bytes, size * count);
+    struct ml_web_call *call = context;
+    ml_web_answer_body(&call->answer, bytes, size * count);
+    if (call->on_bytes != NULL && !call->on_bytes(call->context, bytes, size * count)) {
+        return 0; /* libcurl ends the request */
+    }
     return size * count;
 }
 
@@ -320,7 +325,11 @@ static void set_options(struct ml_web_call *call, const struct ml_web_request *r
     (void)api->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     (void)api->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)request->connect_timeout_s);
     (void)api->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long)STALL_BYTES);
-    (void)api->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)STALL_S);
+    (void)api->easy_setopt(
+        easy,
+        CURLOPT_LOW_SPEED_TIME,
+        (long)(request->stall_timeout_s > 0 ? request->stall_timeout_s : STALL_S)
+    );
     (void)api->easy_setopt(easy, CURLOPT_TIMEOUT, (long)request->whole_timeout_s);
     (void)api->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_answer);
     (void)api->easy_setopt(easy, CURLOPT_WRITEDATA, call);
@@ -342,6 +351,7 @@ void ml_web_call_start(
     void *context
 ) {
     call->on_done = on_done;
+    call->on_bytes = request->on_bytes;
     call->context = context;
     call->answer = (struct ml_web_answer){.status = 0};
     call->error[0] = '\0';

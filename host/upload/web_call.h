@@ -29,6 +29,10 @@ struct ml_web_request {
     const char *ca_file; /* NULL: the system's certificates */
     bool direct;         /* by no proxy */
     unsigned connect_timeout_s, whole_timeout_s;
+    unsigned stall_timeout_s; /* how long nothing may come or go; 0: half a minute */
+    /* Takes all of an answer's body, as it comes. False: no more is wanted, and the call fails.
+     * NULL: its beginning in the answer is enough. `context` is that of the callback. */
+    bool (*on_bytes)(void *context, const char *bytes, size_t count_bytes);
 };
 
 struct ml_web_answer {
