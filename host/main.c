@@ -128,6 +128,8 @@ static int do_command(int argc, char **argv) {
     }
     case ML_SUBCOMMAND_COLLECT:
         return ml_config_become(ML_COLLECT_FILE, argv);
+    case ML_SUBCOMMAND_FLEET:
+        return ml_config_become(ML_FLEET_FILE, argv);
     case ML_SUBCOMMAND_HELP:
         return do_help(argv + 1);
     case ML_SUBCOMMAND_VERSION:

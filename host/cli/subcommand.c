@@ -6,6 +6,7 @@
 #include "host/cli/commands.h"
 #include "host/cli/config.h"
 #include "host/collect/options.h"
+#include "host/fleet/options.h"
 #include "host/policy/options.h"
 
 static const struct ml_option_table help_table = {
@@ -44,6 +45,7 @@ static const struct ml_subcommand subcommands[] = {
     OF_HOST(ml_upload_table, ml_command_upload),
     OF_HOST(ml_page_table, ml_command_page),
     {.kind = ML_SUBCOMMAND_COLLECT, .options = &ml_collect_table},
+    {.kind = ML_SUBCOMMAND_FLEET, .options = &ml_fleet_table},
     OF_HOST(ml_env_table, ml_command_env),
     OF_HOST(ml_doctor_table, ml_command_doctor),
     OF_HOST(ml_config_table, ml_command_config),

@@ -16,6 +16,7 @@ enum ml_subcommand_kind {
     ML_SUBCOMMAND_HOST,     /* speaks to a running host over its command socket */
     ML_SUBCOMMAND_ANALYZER, /* memlog-analyzer, found beside memlog */
     ML_SUBCOMMAND_COLLECT,  /* memlog-collect, found there, too */
+    ML_SUBCOMMAND_FLEET,    /* memlog-fleet, likewise */
     ML_SUBCOMMAND_HELP,
     ML_SUBCOMMAND_VERSION
 };

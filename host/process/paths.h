@@ -18,6 +18,7 @@
 #define ML_ANALYZER_FILE "memlog-analyzer"
 #define ML_TRACER_FILE "memlog-tracer"
 #define ML_COLLECT_FILE "memlog-collect"
+#define ML_FLEET_FILE "memlog-fleet"
 
 /* The absolute path of one of our files: beside this binary (the build's folder), else in
  * ../lib/memlog (installed).

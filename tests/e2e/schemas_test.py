@@ -18,10 +18,10 @@ ANALYZER = harness.OUT / "memlog-analyzer"
 # Every command that has --json, and its schema.
 COMMANDS = {
     "memlog": {"report": "report", "components": "components", "diff": "diff", "timeline": "timeline", "suspects": "suspects", "ps": "ps",
-               "start": "control", "stop": "control", "rate": "control", "env": "env", "doctor": "doctor"},
+               "start": "control", "stop": "control", "rate": "control", "env": "env", "doctor": "doctor", "fleet": "fleet"},
     "memlog-analyzer": {"report": "report", "components": "components", "diff": "diff", "timeline": "timeline", "suspects": "suspects", "entries": "entries"},
 }
-OTHERS = {"leaks", "page", "fleet"}  # memlog diff --leaks, and HTTP: collect_test.py has fleet
+OTHERS = {"leaks", "page"}  # memlog diff --leaks, and HTTP
 BY = ("function", "module", "thread", "size", "process", "type", "heap", "scope", "file", "line")
 PROGRAM = """
 import subprocess

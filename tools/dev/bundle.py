@@ -11,7 +11,8 @@ import subprocess
 import sys
 
 FOLDER = "lib/memlog/libraries"
-PROGRAMS = ("bin/memlog", "lib/memlog/memlog-service", "lib/memlog/memlog-analyzer", "lib/memlog/memlog-tracer", "lib/memlog/memlog-collect")
+PROGRAMS = ("bin/memlog", "lib/memlog/memlog-service", "lib/memlog/memlog-analyzer", "lib/memlog/memlog-tracer", "lib/memlog/memlog-collect",
+            "lib/memlog/memlog-fleet")
 # They belong to one another and to the loader, and every system has its own.
 OF_LIBC = re.compile(r"(ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libutil)\b")
 

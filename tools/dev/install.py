@@ -20,6 +20,7 @@ PROGRAMS = [
     ("libmemlog.so", "lib/memlog", 0o755),
     ("memlog-tracer", "lib/memlog", 0o755),
     ("memlog-collect", "lib/memlog", 0o755),
+    ("memlog-fleet", "lib/memlog", 0o755),
     ("libmemlog-attached.so", "lib/memlog", 0o755),
 ]
 PRELOAD = ("preload", "lib/memlog")  # links beside libmemlog.so (client/preload_folder.py)

@@ -52,7 +52,8 @@ class Package(unittest.TestCase):
         out = said(moved / "bin" / "memlog", "run", "-q", "--no-page", "-o", place / "dumps", "--", "sh", "-c", PROGRAM)
         self.assertEqual(out, "3000000\n")
         self.assertIn("every allocation that memlog saw was recorded", said(moved / "bin" / "memlog", "report", "--full", place / "dumps" / "0001.exit.pftrace"))
-        for program in ("bin/memlog", "lib/memlog/memlog-service", "lib/memlog/memlog-analyzer", "lib/memlog/memlog-tracer", "lib/memlog/memlog-collect"):
+        for program in ("bin/memlog", "lib/memlog/memlog-service", "lib/memlog/memlog-analyzer", "lib/memlog/memlog-tracer", "lib/memlog/memlog-collect",
+                        "lib/memlog/memlog-fleet"):
             taken = re.findall(r"=> (\S.*) \(0x", said("ldd", moved / program))
             self.assertEqual([path for path in taken if not path.startswith(str(moved)) and not re.search(r"/lib[cm]\.so\.6$", path)], [], program)
         # Of each library that it brings its terms.
