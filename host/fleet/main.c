@@ -10,6 +10,7 @@
 #include "host/fleet/ask.h"
 #include "host/fleet/client.h"
 #include "host/fleet/options.h"
+#include "host/fleet/watch.h"
 #include "host/process/log.h"
 
 enum { AGAIN_BYTES = 8192, WORD_BYTES = 4096 };
@@ -103,7 +104,10 @@ static int work(struct program *program) {
         ml_say_error("%s", error.text);
         return ML_FLEET_EXIT_FAILED;
     }
-    const int exit_code = ml_fleet_ask(client, options, program->again, stdout);
+    const int exit_code =
+        options->question == ML_FLEET_WATCH
+            ? ml_fleet_watch_run(options, client, program->loop, &program->stopped)
+            : ml_fleet_ask(client, options, program->again, stdout);
     ml_fleet_client_free(client);
     return exit_code;
 }

@@ -6,10 +6,16 @@
 
 #include "base/suggest.h"
 
-enum { DAY_MS = 86400000, OPERANDS_MOST = ML_FLEET_WORDS };
+enum {
+    LEAST_EVERY_S = 10,
+    MOST_EVERY_S = 30 * 86400,
+    EVERY_S = 3600,
+    DAY_MS = 86400000,
+    OPERANDS_MOST = ML_FLEET_WORDS
+};
 
 const char *const ml_fleet_questions[ML_FLEET_QUESTIONS + 1] = {
-    "programs", "builds", "top", "flame", "diff", "hosts", "reports", "report", NULL};
+    "programs", "builds", "top", "flame", "diff", "hosts", "reports", "report", "watch", NULL};
 const char *const ml_fleet_metrics[4] = {"live", "peak", "total", NULL};
 
 /* http:// or https://, a host, and nothing that is no part of an address. */
@@ -51,6 +57,15 @@ static bool read_at(void *to, const char *value, struct ml_error_message *why) {
     options->at_text[count] = '\0';
     options->at = options->at_text;
     return true;
+}
+
+static bool read_webhook(void *to, const char *value, struct ml_error_message *why) {
+    ((struct ml_fleet_options *)to)->webhook = value;
+    return is_url(value, why);
+}
+
+static bool read_listen(void *to, const char *value, struct ml_error_message *why) {
+    return ml_page_place_parse(value, &((struct ml_fleet_options *)to)->listen, why) == ML_OK;
 }
 
 static bool read_stack(void *to, const char *value, struct ml_error_message *why) {
@@ -119,13 +134,43 @@ static const struct ml_option options_list[] = {
      .group = "How to answer",
      .help = "of flame: a line for each stack, as flame graph tools read it"},
     {.name = "--json", TO_FLAG(json), .help = "the collector's answer, for programs"},
+    {.name = "--every",
+     ML_SECONDS_TO(struct ml_fleet_options, every_s),
+     .least = LEAST_EVERY_S,
+     .most = MOST_EVERY_S,
+     .value = "TIME",
+     .group = "How to watch",
+     .help = "how often builds are compared (1h)"},
+    {.name = "--once", TO_FLAG(once), .help = "compare once, and end: with 4 where a stack grew"},
+    {.name = "--webhook",
+     ML_READ_BY(read_webhook),
+     .is_secret = true, /* many such services have no other secret than the address */
+     .value = "URL",
+     .help = "where each new finding is sent, as JSON"},
+    {.name = "--webhook-token-file",
+     TO_PATH(webhook_token_file),
+     .value = "FILE",
+     .help = "the token that is shown there, in its first line"},
+    {.name = "--webhook-ca",
+     TO_PATH(webhook_ca),
+     .value = "FILE",
+     .help = "who has signed its certificate, PEM"},
+    {.name = "--state",
+     TO_PATH(state),
+     .value = "FILE",
+     .help = "what was told already, and what is still to be sent (memlog-fleet-watch.json)"},
+    {.name = "--listen",
+     ML_READ_BY(read_listen),
+     .value = "[ADDRESS:]PORT",
+     .help = "where Prometheus finds /metrics"},
+    {.name = "--remote", TO_FLAG(is_remote), .help = "other machines may reach it there"},
     {.name = "--quiet", .short_name = "-q", TO_FLAG(quiet), .help = "say nothing but errors"},
 };
 
 const struct ml_option_table ml_fleet_table = {
     .program = "memlog",
     .name = "fleet",
-    .summary = "ask a collector what holds memory on many machines",
+    .summary = "ask a collector what holds memory on many machines, and watch it",
     .usage = "QUESTION [PROGRAM [BUILD [OTHER]]] [OPTIONS]",
     .about = "Asks 'memlog collect'. A question is one of these:\n"
              "programs: all programs that reports came of.\n"
@@ -137,21 +182,24 @@ const struct ml_option_table ml_fleet_table = {
              "hosts PROGRAM [BUILD]: machines, and which of them deviate; --stack=NUMBER has those "
              "of a stack.\n"
              "reports [PROGRAM [BUILD]]: single reports.\n"
-             "report GUID: one of them, with its stacks.",
+             "report GUID: one of them, with its stacks.\n"
+             "watch [PROGRAM]: compares each program's newest build with the one before, again and "
+             "again, and tells what grew.",
     ML_OPTIONS(options_list),
     .operands = ML_OPERANDS_FILES,
     .operands_offset = offsetof(struct ml_fleet_options, words),
     .operands_least = 1,
     .operands_most = OPERANDS_MOST,
-    .operands_missing = "say what to ask: programs, builds, top, flame, diff, hosts, reports "
-                        "or report",
+    .operands_missing = "say what to ask: programs, builds, top, flame, diff, hosts, reports, "
+                        "report or watch",
     .notes = "Ends with 0, with 1 where the collector cannot be asked, with 3 where it has nothing "
-             "of that name.",
+             "of that name, and watch --once with 4 where a stack grew.",
     .example = "memlog fleet top python3 --token-file=fleet.db.tokens",
 };
 
 struct ml_fleet_options ml_fleet_options_default(void) {
-    return (struct ml_fleet_options){.at = "http://127.0.0.1:8765"};
+    return (struct ml_fleet_options
+    ){.at = "http://127.0.0.1:8765", .every_s = EVERY_S, .state = "memlog-fleet-watch.json"};
 }
 
 /* What each question understands besides --at, --token-file and --ca. */
@@ -168,6 +216,10 @@ static const struct {
     [ML_FLEET_HOSTS] = {2, " --program --build --stack --from --until --limit --json "},
     [ML_FLEET_REPORTS] = {2, " --program --build --host --from --until --limit --json "},
     [ML_FLEET_REPORT] = {1, " --limit --json "},
+    [ML_FLEET_WATCH] =
+        {1,
+         " --program --every --once --webhook --webhook-token-file --webhook-ca --state --listen "
+         "--remote --quiet "},
 };
 
 static bool understands(enum ml_fleet_question question, const char *option) {
@@ -190,8 +242,8 @@ static bool read_question(struct ml_fleet_options *options, struct ml_error_mess
     } else {
         ml_error_set(
             error,
-            "'%.64s' is no question; they are programs, builds, top, flame, diff, hosts, reports "
-            "and report",
+            "'%.64s' is no question; they are programs, builds, top, flame, diff, hosts, reports, "
+            "report and watch",
             options->words[0]
         );
     }
@@ -252,6 +304,14 @@ static const char *missing(const struct ml_fleet_options *options) {
                    : NULL;
     case ML_FLEET_REPORT:
         return options->guid == NULL ? "say which report: 'memlog fleet reports' lists them" : NULL;
+    case ML_FLEET_WATCH:
+        if (options->listen.kind != ML_PAGE_NONE && !ml_page_place_is_local(&options->listen) &&
+            !options->is_remote) {
+            return "other machines would reach /metrics there: say --remote, too";
+        }
+        return options->once && options->listen.kind != ML_PAGE_NONE
+                   ? "--once ends before anybody could ask: without --listen"
+                   : NULL;
     default:
         return options->json && options->folded ? "--json or --folded" : NULL;
     }

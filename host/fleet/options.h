@@ -7,8 +7,9 @@
 
 #include "base/error_message.h"
 #include "base/option_table.h"
+#include "host/policy/page_place.h"
 
-/* As a collector calls its questions. */
+/* As a collector calls its questions; and what this program does by itself. */
 enum ml_fleet_question {
     ML_FLEET_PROGRAMS,
     ML_FLEET_BUILDS,
@@ -18,6 +19,7 @@ enum ml_fleet_question {
     ML_FLEET_HOSTS,
     ML_FLEET_REPORTS,
     ML_FLEET_REPORT,
+    ML_FLEET_WATCH,
     ML_FLEET_QUESTIONS
 };
 
@@ -42,6 +44,11 @@ struct ml_fleet_options {
     bool control, folded, json, quiet;
     struct ml_time from, until;
     uint32_t limit;
+    /* of watch */
+    uint32_t every_s;
+    const char *webhook, *webhook_token_file, *webhook_ca, *state;
+    bool once, is_remote;
+    struct ml_page_place listen; /* ML_PAGE_NONE: nowhere */
 };
 
 /* Defaults, before the table is read. */

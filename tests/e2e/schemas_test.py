@@ -21,7 +21,7 @@ COMMANDS = {
                "start": "control", "stop": "control", "rate": "control", "env": "env", "doctor": "doctor", "fleet": "fleet"},
     "memlog-analyzer": {"report": "report", "components": "components", "diff": "diff", "timeline": "timeline", "suspects": "suspects", "entries": "entries"},
 }
-OTHERS = {"leaks", "page"}  # memlog diff --leaks, and HTTP
+OTHERS = {"leaks", "page", "fleet_watch"}  # memlog diff --leaks, HTTP, and a webhook: fleet_watch_test.py
 BY = ("function", "module", "thread", "size", "process", "type", "heap", "scope", "file", "line")
 PROGRAM = """
 import subprocess
