@@ -175,18 +175,20 @@ class Once(Case):
 
     def test_what_the_webhook_refuses_is_kept(self):
         collector, webhook = self.collector(), self.webhook()
-        self.build(collector, OLD)
-        self.build(collector, NEW, times=3)
+        for program in ("prog", "next"):
+            self.build(collector, OLD, program=program)
+            self.build(collector, NEW, times=3, program=program)
         webhook.status = 503
         answer = self.once(collector, f"--webhook={webhook.url}", code=4)
-        self.assertRegex(answer.err, r"--webhook: http://127\.0\.0\.1:\d+: HTTP status 503: 1 kept, and tried again\n")
+        self.assertRegex(answer.err, r"--webhook: http://127\.0\.0\.1:\d+: HTTP status 503: 2 kept, and tried again\n")
         self.assertNotIn("secret", answer.err)
         self.assertEqual(self.once(collector, "--webhook=http://127.0.0.1:1/", "--quiet", code=4).out, "")
         self.assertEqual(webhook.taken, [])
         webhook.status = 200
         self.once(collector, f"--webhook={webhook.url}", code=4)
         self.once(collector, f"--webhook={webhook.url}", code=4)
-        self.assertEqual([one["verdict"] for one in webhook.taken], ["grew"])
+        self.assertEqual([one["verdict"] for one in webhook.taken], ["grew", "grew"])
+        self.assertEqual({one["program"] for one in webhook.taken}, {"prog", "next"})
 
     def test_trouble(self):
         collector = self.collector()

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/host/fleet/dice.h"
-#include "tests/host/fleet/fleet.h"
+#include "tests/host/mill/dice.h"
+#include "tests/host/mill/fleet.h"
 
 enum { FIELDS_MAX = 8 };
 

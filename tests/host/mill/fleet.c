@@ -1,11 +1,11 @@
-#include "tests/host/fleet/fleet.h"
+#include "tests/host/mill/fleet.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/host/fleet/dice.h"
+#include "tests/host/mill/dice.h"
 
 enum {
     DAY_MS = 86400000,

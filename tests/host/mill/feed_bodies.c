@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "tests/host/fleet/feed.h"
+#include "tests/host/mill/feed.h"
 
 enum { PLACE_BYTES = 32, REGION_SHIFT = 36, PID = 1 };
 

@@ -1,6 +1,6 @@
 /* Numbers by chance that are the same each time. Room: tests. Context: any; pure. */
-#ifndef MEMLOG_TESTS_HOST_FLEET_DICE_H
-#define MEMLOG_TESTS_HOST_FLEET_DICE_H
+#ifndef MEMLOG_TESTS_HOST_MILL_DICE_H
+#define MEMLOG_TESTS_HOST_MILL_DICE_H
 
 #include <math.h>
 #include <stdint.h>

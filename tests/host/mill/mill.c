@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/json_writer.h"
-#include "tests/host/fleet/feed.h"
+#include "tests/host/mill/feed.h"
 
 enum number {
     SEED,

@@ -10,8 +10,8 @@
  *   frame FUNCTION MODULE BUILD_ID OFFSET     as in mojom_like_idl/contracts/fleet_report.mojom
  *   stack PARENT FRAME
  *   row STACK LIVE BLOCKS PEAK BLOCKS TOTAL BLOCKS */
-#ifndef MEMLOG_TESTS_HOST_FLEET_FLEET_H
-#define MEMLOG_TESTS_HOST_FLEET_FLEET_H
+#ifndef MEMLOG_TESTS_HOST_MILL_FLEET_H
+#define MEMLOG_TESTS_HOST_MILL_FLEET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
 
 #include "host/collect/ledger.h"
 #include "host/collect/store.h"
-#include "tests/host/fleet/feed.h"
+#include "tests/host/mill/feed.h"
 
 /* What is alive until its batch is in the store. */
 struct slot {

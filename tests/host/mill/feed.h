@@ -1,13 +1,13 @@
 /* Dumps of a fleet on their way: into a store, or as bodies that a machine would send. Room: tests.
  * Context: one thread. */
-#ifndef MEMLOG_TESTS_HOST_FLEET_FEED_H
-#define MEMLOG_TESTS_HOST_FLEET_FEED_H
+#ifndef MEMLOG_TESTS_HOST_MILL_FEED_H
+#define MEMLOG_TESTS_HOST_MILL_FEED_H
 
 #include <stdio.h>
 
 #include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
-#include "tests/host/fleet/fleet.h"
+#include "tests/host/mill/fleet.h"
 
 struct fed {
     uint64_t dumps, rows;
