@@ -53,10 +53,13 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static uint64_t deadline_from_now_ns(void) {
+    return now_ns() + (uint64_t)ML_THREADS_WAIT_MS * 1000000u;
+}
+
 /* ---- one thread */
 
-bool ml_threads_wait(struct ml_traced *thread, int *out_status) {
-    const uint64_t deadline_ns = now_ns() + (uint64_t)ML_THREADS_WAIT_MS * 1000000u;
+static bool wait_until(struct ml_traced *thread, uint64_t deadline_ns, int *out_status) {
     const struct timespec pause = {.tv_nsec = POLL_NS};
     for (uint32_t look = 0; now_ns() < deadline_ns; look++) {
         const pid_t got = waitpid(thread->id, out_status, __WALL | WNOHANG);
@@ -76,17 +79,26 @@ bool ml_threads_wait(struct ml_traced *thread, int *out_status) {
     return false;
 }
 
-/* A signal that came first is kept: it is delivered when the thread goes on. */
+bool ml_threads_wait(struct ml_traced *thread, int *out_status) {
+    return wait_until(thread, deadline_from_now_ns(), out_status);
+}
+
+/* A signal that came first is kept: it is delivered when the thread goes on. The stop that was
+ * asked for is asked for again before that: any stop counts for it, if it was asked for in the
+ * moment in which the kernel has taken a timer's signal and arms the timer. */
 static bool go_on(struct ml_traced *thread, int status) {
     const bool is_event = status >> EVENT_SHIFT != 0 || WSTOPSIG(status) == (SIGTRAP | 0x80);
     const int signal = is_event ? 0 : WSTOPSIG(status);
     thread->state = ML_TRACED_RUNNING;
-    return ptrace(PTRACE_CONT, thread->id, NULL, (void *)(long)signal) == 0;
+    return ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL) == 0 &&
+           ptrace(PTRACE_CONT, thread->id, NULL, (void *)(long)signal) == 0;
 }
 
+/* Within ML_THREADS_WAIT_MS, however many signals come. */
 static bool wait_for_interrupt(struct ml_traced *thread) {
+    const uint64_t deadline_ns = deadline_from_now_ns();
     int status = 0;
-    while (ml_threads_wait(thread, &status)) {
+    while (wait_until(thread, deadline_ns, &status)) {
         if (status >> EVENT_SHIFT == PTRACE_EVENT_STOP) {
             return true;
         }
@@ -250,18 +262,20 @@ static bool take_status(struct ml_traced *thread, int status) {
     return thread->state != ML_TRACED_RUNNING;
 }
 
-/* In the order in which they stop. */
+/* In the order in which they stop. As long as one after the other does, it goes on; a signal that
+ * came first is no stop. */
 static void wait_for_all(struct ml_threads *threads, size_t running) {
-    const uint64_t wait_ns = (uint64_t)ML_THREADS_WAIT_MS * 1000000u;
     const struct timespec pause = {.tv_nsec = POLL_NS};
-    uint64_t deadline_ns = now_ns() + wait_ns;
+    uint64_t deadline_ns = deadline_from_now_ns();
     while (running > 0 && now_ns() < deadline_ns) {
         int status = 0;
         const pid_t got = waitpid(-1, &status, __WALL | WNOHANG);
         struct ml_traced *thread = got > 0 ? find(threads, got) : NULL;
         if (thread != NULL && thread->state == ML_TRACED_RUNNING) {
-            running -= take_status(thread, status) ? 1 : 0;
-            deadline_ns = now_ns() + wait_ns;
+            if (take_status(thread, status)) {
+                running--;
+                deadline_ns = deadline_from_now_ns();
+            }
         } else if (got < 0 && errno != EINTR) {
             return;
         } else if (got == 0) {
