@@ -7,6 +7,13 @@
 #include "tracer/process/memory.h"
 #include "tracer/process/stack_words.h"
 
+enum {
+    CALL_BYTES =
+        512, /* of a function that makes a system call: none of glibc's or musl's is longer */
+    CALL_WORDS_MAX = 64,
+    ERRNO_BYTES = 16 /* of __errno_location */
+};
+
 /* The kernel's record of an interrupted thread has rsp, rip, eflags and the segments in a row. */
 enum { RECORD_RSP, RECORD_RIP, RECORD_FLAGS, RECORD_SEGMENTS, RECORD_WORDS };
 
@@ -32,8 +39,74 @@ static bool is_record(const uint64_t *words) {
            (words[RECORD_FLAGS] & ALWAYS_SET) != 0;
 }
 
-static bool is_interrupted(const uint64_t *words, const void *block) {
-    return is_record(words) && is_ours(block, words[RECORD_RIP]);
+/* ---- calls that a hook has made, and comes back from */
+
+/* How far behind the stack pointer the return address lies in the real function, in words. Where
+ * one can block, it is known exactly: words further out may be left by a hook of before. */
+static size_t words_of_call(enum ml_attach_hook hook) {
+    switch (hook) {
+    case ML_ATTACH_SYSCALL: /* it has no frame */
+        return 1;
+    case ML_ATTACH_PRCTL:
+    case ML_ATTACH_FORK:
+    case ML_ATTACH_EXECVE:
+    case ML_ATTACH_EXECVEAT:
+    case ML_ATTACH_FEXECVE:
+        return CALL_WORDS_MAX;
+    case ML_ATTACH_ALLOCATOR: /* the table tells of them */
+    case ML_ATTACH_DLCLOSE:   /* the client's start waits for it */
+    case ML_ATTACH_CLONE:     /* jumped to */
+    case ML_ATTACH_EXIT:      /* does not come back */
+    case ML_ATTACH_HOOK_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static size_t words_of_call_at(const struct ml_attach_block *block, uint64_t at) {
+    if (block->errno_location != 0 && at - block->errno_location < ERRNO_BYTES) {
+        return 1;
+    }
+    for (uint32_t i = 0; i < block->functions_count; i++) {
+        if (at - block->functions[i].entry < CALL_BYTES) {
+            const size_t words = words_of_call((enum ml_attach_hook)block->functions[i].hook);
+            if (words != 0) {
+                return words;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Whether a thread that stands there has been sent by a hook. */
+static bool
+is_call_of_hook(const struct ml_attach_block *block, int memory_fd, uint64_t at, uint64_t stack) {
+    uint64_t words[CALL_WORDS_MAX];
+    const size_t count = words_of_call_at(block, at);
+    size_t read = count;
+    while (read > 0 && !ml_memory_read(memory_fd, stack, words, read * sizeof(words[0]))) {
+        read /= 2; /* the stack ends */
+    }
+    for (size_t i = 0; i < read; i++) {
+        if (is_code(block, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct looked_for {
+    const struct ml_attach_block *block;
+    int memory_fd;
+};
+
+static bool is_interrupted(const uint64_t *words, const void *context) {
+    const struct looked_for *looked_for = context;
+    return is_record(words) &&
+           (is_ours(looked_for->block, words[RECORD_RIP]) ||
+            is_call_of_hook(
+                looked_for->block, looked_for->memory_fd, words[RECORD_RIP], words[RECORD_RSP]
+            ));
 }
 
 /* ---- what the table of threads says */
@@ -176,6 +249,7 @@ bool ml_passers_are_there(
     const struct ml_attach_block *block
 ) {
     struct stopped stopped = {.threads = threads, .memory_fd = memory_fd};
+    const struct looked_for looked_for = {.block = block, .memory_fd = memory_fd};
     for (size_t i = 0; i < threads->count; i++) {
         struct user_regs_struct registers;
         if (threads->list[i].state != ML_TRACED_STOPPED) {
@@ -183,7 +257,10 @@ bool ml_passers_are_there(
         }
         if (ptrace(PTRACE_GETREGS, threads->list[i].id, NULL, &registers) != 0 ||
             is_ours(block, registers.rip) ||
-            ml_stack_words_any(memory_fd, registers.rsp, RECORD_WORDS, is_interrupted, block)) {
+            is_call_of_hook(block, memory_fd, registers.rip, registers.rsp) ||
+            ml_stack_words_any(
+                memory_fd, registers.rsp, RECORD_WORDS, is_interrupted, &looked_for
+            )) {
             return true;
         }
     }

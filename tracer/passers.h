@@ -5,7 +5,8 @@
  * memlog's that the next start gives back.
  *
  * On the way in and out nothing in the process tells of it but its instruction pointer, or that to
- * which a signal handler will take it back. Of a hook that calls the program's allocator the
+ * which a signal handler will take it back; or, inside a real prctl, fork or execve that a hook has
+ * called, its return address. Of a hook that calls the program's allocator the
  * client's table of threads tells (ipc/attach/block.h). That row stays where the program left the
  * call by siglongjmp: then the thread's stack has no word in it that leads back to the hook. */
 #ifndef MEMLOG_TRACER_PASSERS_H

@@ -30,7 +30,7 @@ enum {
 
 /* Stands for the code of a hook: a thread that enters stays. The second calls what it gets. */
 void passers_spin(atomic_int *state);
-void passers_hook(void (*next)(void));
+void passers_hook(void (*next)(void), atomic_int *state);
 extern const char passers_spin_end[];
 __asm__(".text\n"
         ".globl passers_spin, passers_hook, passers_spin_end\n"
@@ -44,6 +44,17 @@ __asm__(".text\n"
         "add $8, %rsp\n"
         "ret\n"
         "passers_spin_end:\n");
+
+/* Stands for a real function that a hook calls, and stays where the kernel would have it: behind
+ * its frame is its return address. */
+void passers_call(void (*unused)(void), atomic_int *state);
+__asm__(".text\n"
+        ".globl passers_call\n"
+        ".hidden passers_call\n"
+        "passers_call:\n"
+        "sub $88, %rsp\n"
+        "movl $1, (%rsi)\n"
+        "1: jmp 1b\n");
 
 static atomic_int *state; /* shared with the child */
 static pid_t child;
@@ -196,6 +207,50 @@ START_TEST(a_thread_elsewhere_is_none) {
 }
 END_TEST
 
+/* ---- by a call that the hook has made */
+
+static void call_from_hook(void) {
+    passers_hook((void (*)(void))(uintptr_t)passers_call, state);
+}
+
+static void call_from_elsewhere(void) {
+    passers_call(NULL, state);
+}
+
+static void hook_is_of(enum ml_attach_hook hook) {
+    block->functions[0] = (struct ml_attach_function
+    ){.entry = (uintptr_t)passers_call, .stub = (uintptr_t)block, .hook = (uint32_t)hook};
+    block->functions_count = 1;
+}
+
+START_TEST(a_thread_in_a_call_that_a_hook_has_made_is_one) {
+    static const enum ml_attach_hook hooks[] = {
+        ML_ATTACH_PRCTL, ML_ATTACH_FORK, ML_ATTACH_EXECVE, ML_ATTACH_EXECVEAT, ML_ATTACH_FEXECVE};
+    start(call_from_hook);
+    ck_assert(!are_there());
+    for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
+        hook_is_of(hooks[i]);
+        ck_assert_msg(are_there(), "hook %d", (int)hooks[i]);
+    }
+    (void)kill(child, SIGUSR1);
+    wait_for(HANDLED);
+    ck_assert_msg(are_there(), "interrupted by a handler");
+}
+END_TEST
+
+/* Who sleeps in a call by `syscall` may do so for good, above words that a hook has left. */
+START_TEST(a_call_that_may_last_is_known_by_its_return_address_alone) {
+    start(call_from_hook);
+    hook_is_of(ML_ATTACH_SYSCALL);
+    ck_assert(!are_there());
+    teardown();
+    setup();
+    hook_is_of(ML_ATTACH_PRCTL);
+    start(call_from_elsewhere);
+    ck_assert(!are_there());
+}
+END_TEST
+
 /* ---- by the table */
 
 static void be_in_hook(uintptr_t frame) {
@@ -209,7 +264,7 @@ static void be_in_hook(uintptr_t frame) {
 static void hook_that_works(void) {
     volatile uint64_t outer[2] = {0, 0};
     be_in_hook(HOOK_FRAME(outer));
-    passers_hook(stay_outside);
+    passers_hook(stay_outside, state);
     outer[1] = outer[0];
 }
 
@@ -224,7 +279,7 @@ static __attribute__((noinline)) void hook_deep_inside(void) {
     volatile char deep[DEEP_BYTES];
     deep[0] = 0;
     be_in_hook((uintptr_t)deep + sizeof(deep) / 2);
-    passers_hook(leave);
+    passers_hook(leave, state);
     deep[1] = deep[0];
 }
 
@@ -266,7 +321,7 @@ static __attribute__((noinline)) void hook_deep_inside_and_stays(void) {
     volatile char deep[DEEP_BYTES];
     deep[0] = 0;
     be_in_hook((uintptr_t)deep);
-    passers_hook(stay_outside);
+    passers_hook(stay_outside, state);
     deep[1] = deep[0];
 }
 
@@ -358,6 +413,8 @@ int main(void) {
     tcase_add_test(tests, a_thread_in_a_stub_is_one);
     tcase_add_test(tests, a_thread_that_comes_back_to_a_hook_from_a_handler_is_one);
     tcase_add_test(tests, a_thread_elsewhere_is_none);
+    tcase_add_test(tests, a_thread_in_a_call_that_a_hook_has_made_is_one);
+    tcase_add_test(tests, a_call_that_may_last_is_known_by_its_return_address_alone);
     tcase_add_test(tests, a_thread_that_a_hook_has_called_on_is_inside);
     tcase_add_test(tests, a_hook_that_was_left_holds_nobody);
     tcase_add_test(tests, a_hook_that_was_left_holds_nobody_further_in_either);
