@@ -114,10 +114,18 @@ int ml_target_seccomp(pid_t pid, pid_t thread) {
     return status_number(path, "\nSeccomp:", &number) ? (int)number : 0;
 }
 
-bool ml_target_sleeps(pid_t pid, pid_t thread) {
+static char state_of(pid_t pid, pid_t thread) {
     char path[64];
     char text[STAT_BYTES];
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)thread);
     const char *state = read_small(path, text, sizeof(text)) ? stat_field(text, 3) : NULL;
-    return state != NULL && state[0] == 'S';
+    return state != NULL ? state[0] : '\0';
+}
+
+bool ml_target_sleeps(pid_t pid, pid_t thread) {
+    return state_of(pid, thread) == 'S';
+}
+
+bool ml_target_sleeps_deep(pid_t pid, pid_t thread) {
+    return state_of(pid, thread) == 'D';
 }

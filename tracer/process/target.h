@@ -35,4 +35,8 @@ int ml_target_seccomp(pid_t pid, pid_t thread);
 /* Whether a thread of it sleeps: it is in a system call, and waits. */
 bool ml_target_sleeps(pid_t pid, pid_t thread);
 
+/* Whether it sleeps where no signal and no tracer wakes it: for a disk, or for the child that vfork
+ * has made. */
+bool ml_target_sleeps_deep(pid_t pid, pid_t thread);
+
 #endif

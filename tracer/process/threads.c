@@ -14,14 +14,20 @@
 #include <unistd.h>
 
 #include "base/threads/thread_list.h"
+#include "tracer/process/target.h"
 
 enum {
     EVENT_SHIFT = 16,      /* of a wait status: the ptrace event */
     RESTART_NO_HAND = 514, /* ERESTARTNOHAND of the kernel: made again unless a handler runs */
     POLL_NS = 30000,       /* between two looks whether a thread has stopped */
     PASSES_MAX = 1000,     /* over a list of threads that grows all the time */
-    SYSCALL_BYTES = 256    /* of /proc/PID/task/ID/syscall */
+    HOLD_MS = 100,         /* all others stand still for one that sleeps deep */
+    SLEEPER_PAUSE_US = 1000,
+    SYSCALL_BYTES = 256 /* of /proc/PID/task/ID/syscall */
 };
+
+#define SLEEPS_DEEP                                                                                \
+    "a thread of it sleeps where nothing stops it, as in vfork or for a disk: try again"
 
 void ml_threads_init(struct ml_threads *threads, pid_t pid) {
     *threads = (struct ml_threads){.pid = pid};
@@ -53,8 +59,8 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t deadline_from_now_ns(void) {
-    return now_ns() + (uint64_t)ML_THREADS_WAIT_MS * 1000000u;
+static uint64_t after_ms(uint32_t count) {
+    return now_ns() + (uint64_t)count * 1000000u;
 }
 
 /* ---- one thread */
@@ -80,7 +86,7 @@ static bool wait_until(struct ml_traced *thread, uint64_t deadline_ns, int *out_
 }
 
 bool ml_threads_wait(struct ml_traced *thread, int *out_status) {
-    return wait_until(thread, deadline_from_now_ns(), out_status);
+    return wait_until(thread, after_ms(ML_THREADS_WAIT_MS), out_status);
 }
 
 /* A signal that came first is kept: it is delivered when the thread goes on. The stop that was
@@ -96,7 +102,7 @@ static bool go_on(struct ml_traced *thread, int status) {
 
 /* Within ML_THREADS_WAIT_MS, however many signals come. */
 static bool wait_for_interrupt(struct ml_traced *thread) {
-    const uint64_t deadline_ns = deadline_from_now_ns();
+    const uint64_t deadline_ns = after_ms(ML_THREADS_WAIT_MS);
     int status = 0;
     while (wait_until(thread, deadline_ns, &status)) {
         if (status >> EVENT_SHIFT == PTRACE_EVENT_STOP) {
@@ -223,6 +229,10 @@ static enum ml_thread_taken seize(void *context, pid_t id) {
     }
     if (ptrace(PTRACE_SEIZE, id, NULL, (void *)(long)PTRACE_O_TRACESYSGOOD) != 0) {
         const int error = errno;
+        /* It slept deep, and could not be let go: it is ours still. */
+        if (error == EPERM && ptrace(PTRACE_INTERRUPT, id, NULL, NULL) == 0) {
+            return add(threads, id) ? ML_THREAD_NEW : ML_THREAD_FORBIDDEN;
+        }
         const enum ml_thread_taken taken = ml_thread_not_seized(threads->pid, id, error);
         errno = error;
         return taken;
@@ -236,6 +246,10 @@ static enum ml_thread_taken seize(void *context, pid_t id) {
 }
 
 bool ml_threads_stop_one(struct ml_threads *threads, pid_t id, struct ml_error_message *error) {
+    if (ml_target_sleeps_deep(threads->pid, id)) {
+        ml_error_set(error, SLEEPS_DEEP);
+        return false;
+    }
     if (seize(threads, id) == ML_THREAD_FORBIDDEN) {
         ml_error_set(error, "the kernel lets nobody trace it: %s", strerror(errno));
         return false;
@@ -262,23 +276,50 @@ static bool take_status(struct ml_traced *thread, int status) {
     return thread->state != ML_TRACED_RUNNING;
 }
 
+/* Whether nobody can be waited for but who sleeps deep. */
+static bool do_sleep_deep(const struct ml_threads *threads) {
+    for (size_t i = 0; i < threads->count; i++) {
+        const struct ml_traced *thread = &threads->list[i];
+        if (thread->state == ML_TRACED_RUNNING &&
+            !ml_target_sleeps_deep(threads->pid, thread->id)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static size_t running(const struct ml_threads *threads) {
+    size_t count = 0;
+    for (size_t i = 0; i < threads->count; i++) {
+        count += threads->list[i].state == ML_TRACED_RUNNING;
+    }
+    return count;
+}
+
 /* In the order in which they stop. As long as one after the other does, it goes on; a signal that
- * came first is no stop. */
-static void wait_for_all(struct ml_threads *threads, size_t running) {
+ * came first is no stop. Who sleeps deep is not waited for long. */
+static void wait_for_all(struct ml_threads *threads) {
     const struct timespec pause = {.tv_nsec = POLL_NS};
-    uint64_t deadline_ns = deadline_from_now_ns();
-    while (running > 0 && now_ns() < deadline_ns) {
+    size_t left = running(threads);
+    uint64_t deadline_ns = after_ms(ML_THREADS_WAIT_MS);
+    uint64_t hold_ns = after_ms(HOLD_MS);
+    while (left > 0 && now_ns() < deadline_ns) {
         int status = 0;
         const pid_t got = waitpid(-1, &status, __WALL | WNOHANG);
         struct ml_traced *thread = got > 0 ? find(threads, got) : NULL;
         if (thread != NULL && thread->state == ML_TRACED_RUNNING) {
             if (take_status(thread, status)) {
-                running--;
-                deadline_ns = deadline_from_now_ns();
+                left--;
+                deadline_ns = after_ms(ML_THREADS_WAIT_MS);
+                hold_ns = after_ms(HOLD_MS);
             }
         } else if (got < 0 && errno != EINTR) {
             return;
         } else if (got == 0) {
+            if (now_ns() > hold_ns && do_sleep_deep(threads)) {
+                return;
+            }
+            hold_ns = now_ns() > hold_ns ? after_ms(HOLD_MS) : hold_ns;
             (void)nanosleep(&pause, NULL);
         }
     }
@@ -288,7 +329,6 @@ static void wait_for_all(struct ml_threads *threads, size_t running) {
  * that. So those that sleep in a call that does are stopped first, one after the other, each mended
  * before the next; all others at once. */
 static void interrupt_all(struct ml_threads *threads) {
-    size_t running = 0;
     for (size_t i = 0; i < threads->count; i++) {
         struct ml_traced *thread = &threads->list[i];
         if (thread->state == ML_TRACED_RUNNING && is_in_told_call(threads->pid, thread->id) &&
@@ -302,9 +342,8 @@ static void interrupt_all(struct ml_threads *threads) {
             ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL) != 0) {
             thread->state = ML_TRACED_GONE;
         }
-        running += thread->state == ML_TRACED_RUNNING;
     }
-    wait_for_all(threads, running);
+    wait_for_all(threads);
     /* Who could not be waited for, as the leader that has ended before others, is asked once. */
     for (size_t i = 0; i < threads->count; i++) {
         struct ml_traced *thread = &threads->list[i];
@@ -327,30 +366,86 @@ static bool are_stopped(const struct ml_threads *threads) {
     return stopped > 0;
 }
 
-bool ml_threads_stop_all(struct ml_threads *threads, struct ml_error_message *error) {
+/* False, with an error message: the kernel forbids it. */
+static bool
+stop_each(struct ml_threads *threads, bool *out_are_stopped, struct ml_error_message *error) {
     enum ml_thread_pass pass = ML_THREAD_PASS_UNSETTLED;
     for (uint32_t i = 0; pass == ML_THREAD_PASS_UNSETTLED && i < PASSES_MAX; i++) {
         pass = ml_thread_list_pass(threads->pid, seize, threads);
         if (pass == ML_THREAD_PASS_FORBIDDEN) {
             ml_error_set(error, "the kernel lets nobody trace it: %s", strerror(errno));
-            ml_threads_let_go(threads);
             return false;
         }
         interrupt_all(threads);
+        if (running(threads) > 0) {
+            break;
+        }
     }
-    if (pass != ML_THREAD_PASS_SETTLED || !are_stopped(threads)) {
-        ml_error_set(error, "its threads do not stop, or it has ended");
-        ml_threads_let_go(threads);
-        return false;
-    }
+    *out_are_stopped = pass == ML_THREAD_PASS_SETTLED && are_stopped(threads);
     return true;
+}
+
+/* Let the stopped ones go, and forget them. */
+static void let_stopped_go(struct ml_threads *threads) {
+    size_t kept = 0;
+    for (size_t i = 0; i < threads->count; i++) {
+        struct ml_traced *thread = &threads->list[i];
+        if (thread->state == ML_TRACED_STOPPED) {
+            (void)ptrace(PTRACE_DETACH, thread->id, NULL, (void *)(long)thread->signal);
+        } else if (thread->state == ML_TRACED_RUNNING) {
+            threads->list[kept++] = *thread;
+        }
+    }
+    threads->count = kept;
+}
+
+/* Meanwhile the others go on. */
+static void wait_for_sleepers(struct ml_threads *threads, uint64_t deadline_ns) {
+    const struct timespec pause = {.tv_nsec = SLEEPER_PAUSE_US * 1000L};
+    while (running(threads) > 0 && now_ns() < deadline_ns) {
+        for (size_t i = 0; i < threads->count; i++) {
+            struct ml_traced *thread = &threads->list[i];
+            int status = 0;
+            const pid_t got = thread->state == ML_TRACED_RUNNING
+                                  ? waitpid(thread->id, &status, __WALL | WNOHANG)
+                                  : 0;
+            if (got == thread->id) {
+                (void)take_status(thread, status);
+            } else if (got < 0 && errno != EINTR) {
+                thread->state = ML_TRACED_GONE;
+            }
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+bool ml_threads_stop_all(struct ml_threads *threads, struct ml_error_message *error) {
+    const uint64_t deadline_ns = after_ms(ML_THREADS_WAIT_MS);
+    bool are_all_stopped = false;
+    bool may_trace = stop_each(threads, &are_all_stopped, error);
+    while (may_trace && !are_all_stopped && running(threads) > 0 && now_ns() < deadline_ns) {
+        let_stopped_go(threads);
+        wait_for_sleepers(threads, deadline_ns);
+        may_trace = stop_each(threads, &are_all_stopped, error);
+    }
+    if (may_trace && are_all_stopped) {
+        return true;
+    }
+    if (may_trace) {
+        const bool are_deep = running(threads) > 0 && do_sleep_deep(threads);
+        ml_error_set(error, are_deep ? SLEEPS_DEEP : "its threads do not stop, or it has ended");
+    }
+    ml_threads_let_go(threads);
+    return false;
 }
 
 void ml_threads_let_go(struct ml_threads *threads) {
     for (size_t i = 0; i < threads->count; i++) {
         struct ml_traced *thread = &threads->list[i];
-        /* Only a stopped one can be left. */
-        if (thread->state == ML_TRACED_RUNNING && ml_threads_interrupt(thread)) {
+        /* Only a stopped one can be left. Who sleeps deep is let go when it wakes, by the next stop
+         * or by the tracer's end. */
+        if (thread->state == ML_TRACED_RUNNING &&
+            !ml_target_sleeps_deep(threads->pid, thread->id) && ml_threads_interrupt(thread)) {
             mend_call_of(thread);
         }
         if (thread->state == ML_TRACED_STOPPED) {

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include <check.h>
 
 #include "tests/suite.h"
+#include "tracer/process/target.h"
 
 enum {
     ROUNDS = 300,
@@ -20,10 +22,16 @@ enum {
     PAUSE_US = 500,
     STILL_PAUSES = 4,
     TICKING = 4,
-    TICK_NS = 20000
+    TICK_NS = 20000,
+    SOON_PAUSES = 500
 };
 
-static atomic_ulong *turns; /* shared with the child */
+/* With the child. */
+static struct {
+    atomic_ulong turns;
+    atomic_bool is_vforked, may_end;
+} * shared;
+static atomic_ulong *turns;
 static pid_t child;
 
 static void pause_a_little(void) {
@@ -51,17 +59,19 @@ static bool stands_still(void) {
 }
 
 static void setup(void) {
-    turns = mmap(NULL, sizeof(*turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(turns, MAP_FAILED);
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(shared, MAP_FAILED);
+    turns = &shared->turns;
     child = -1;
 }
 
 static void teardown(void) {
     if (child > 0) {
+        atomic_store(&shared->may_end, true);
         (void)kill(child, SIGKILL);
         (void)waitpid(child, NULL, 0);
     }
-    (void)munmap(turns, sizeof(*turns));
+    (void)munmap(shared, sizeof(*shared));
 }
 
 static void start(void (*body)(void)) {
@@ -157,11 +167,79 @@ START_TEST(threads_that_get_a_timers_signals_all_the_time_stop) {
 }
 END_TEST
 
+/* The calling thread sleeps until the child has ended: nothing stops it meanwhile. */
+static void *wait_for_vforked(void *context) {
+    (void)context;
+    atomic_store(&shared->is_vforked, true);
+    if (vfork() == 0) {
+        while (!atomic_load(&shared->may_end)) {
+        }
+        _exit(0);
+    }
+    for (;;) {
+        (void)pause();
+    }
+    return NULL;
+}
+
+static void count_beside_vfork(void) {
+    pthread_t other;
+    (void)pthread_create(&other, NULL, wait_for_vforked, NULL);
+    while (!atomic_load(&shared->is_vforked)) {
+    }
+    for (;;) {
+        (void)atomic_fetch_add(turns, 1);
+    }
+}
+
+static void wait_for_deep_sleep(void) {
+    pid_t ids[4];
+    bool is_deep = false;
+    for (int i = 0; i < TRIES && !is_deep; i++) {
+        const size_t count = ml_threads_list(child, ids, 4);
+        for (size_t k = 0; k < count; k++) {
+            is_deep = is_deep || ml_target_sleeps_deep(child, ids[k]);
+        }
+        pause_a_little();
+    }
+    ck_assert(is_deep);
+}
+
+static void *end_soon(void *context) {
+    (void)context;
+    for (int i = 0; i < SOON_PAUSES; i++) {
+        pause_a_little();
+    }
+    atomic_store(&shared->may_end, true);
+    return NULL;
+}
+
+START_TEST(who_sleeps_deep_is_told_and_waited_for_while_others_run) {
+    struct ml_threads threads;
+    struct ml_error_message error = {{0}};
+    pthread_t other;
+    start(count_beside_vfork);
+    wait_for_deep_sleep();
+    ml_threads_init(&threads, child);
+    ck_assert(!ml_threads_stop_all(&threads, &error));
+    ck_assert_msg(strstr(error.text, "sleeps where nothing stops it") != NULL, "%s", error.text);
+    ck_assert(is_running());
+    ck_assert_int_eq(pthread_create(&other, NULL, end_soon, NULL), 0);
+    ck_assert_msg(ml_threads_stop_all(&threads, &error), "%s", error.text);
+    ck_assert(stands_still());
+    ck_assert_uint_eq(threads.count, 2);
+    ml_threads_let_go(&threads);
+    ck_assert(is_running());
+    (void)pthread_join(other, NULL);
+}
+END_TEST
+
 int main(void) {
     TCase *cases = tcase_create("threads");
     tcase_set_timeout(cases, 180);
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, threads_that_are_born_and_end_meanwhile_are_stopped_too);
+    tcase_add_test(cases, who_sleeps_deep_is_told_and_waited_for_while_others_run);
     tcase_add_test(cases, threads_that_get_a_timers_signals_all_the_time_stop);
     return run_suite("threads", cases);
 }
