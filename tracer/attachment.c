@@ -62,12 +62,11 @@ static bool may_make_calls(struct ml_job *job) {
         );
         return false;
     }
-    const uint64_t since_ns = ml_job_now_ns();
     if (!ml_job_stop_all(job)) {
         return false;
     }
     const bool were_read = ml_filters_read(&job->threads, &job->block->filters, error);
-    ml_job_note_stop(job, since_ns);
+    ml_job_note_stop(job);
     ml_threads_let_go(&job->threads);
     return were_read && ml_filters_permit(&job->block->filters, error);
 }
@@ -162,8 +161,11 @@ static bool write_jumps(struct ml_job *job) {
         return false;
     }
     for (uint32_t i = 0; i < TRIES_MAX; i++) {
-        const uint64_t since_ns = ml_job_now_ns();
         if (!ml_job_stop_all(job)) {
+            return false;
+        }
+        if (ml_job_dispatches(&job->threads, &attachment->error)) {
+            ml_threads_let_go(&job->threads);
             return false;
         }
         const bool is_busy = ml_entries_are_busy(
@@ -186,7 +188,7 @@ static bool write_jumps(struct ml_job *job) {
             }
             write_id_offset(job);
         }
-        ml_job_note_stop(job, since_ns);
+        ml_job_note_stop(job);
         ml_threads_let_go(&job->threads);
         if (!is_busy) {
             attachment->traced.functions = result.written;

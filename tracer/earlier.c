@@ -59,14 +59,13 @@ bool ml_earlier_restore(struct ml_job *job) {
     if (!is_any_patched(job)) {
         return true;
     }
-    const uint64_t since_ns = ml_job_now_ns();
     if (!ml_job_stop_all(job)) {
         return false;
     }
     const struct ml_attach_block *content = job->found.content;
     const struct ml_entries_result result =
         ml_entries_write(job->memory_fd, content->functions, content->functions_count, false);
-    ml_job_note_stop(job, since_ns);
+    ml_job_note_stop(job);
     ml_threads_let_go(&job->threads);
     attachment->traced.functions = result.written;
     if (is_any_patched(job)) {
@@ -81,13 +80,12 @@ bool ml_earlier_wait_for_passers(struct ml_job *job) {
     const uint64_t deadline_ns = ml_job_now_ns() + (uint64_t)PASSERS_WAIT_MS * 1000000u;
     bool are_there = job->found.is_same;
     while (are_there && ml_job_now_ns() < deadline_ns) {
-        const uint64_t since_ns = ml_job_now_ns();
         if (!ml_job_stop_all(job)) {
             return false;
         }
         are_there =
             ml_passers_are_there(&passers, &job->threads, job->memory_fd, job->found.content);
-        ml_job_note_stop(job, since_ns);
+        ml_job_note_stop(job);
         ml_threads_let_go(&job->threads);
         ml_job_pause_us(are_there ? PASSERS_PAUSE_US : 0);
     }

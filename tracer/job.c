@@ -62,6 +62,22 @@ bool ml_job_stop_all(struct ml_job *job) {
     return are_stopped;
 }
 
+bool ml_job_dispatches(const struct ml_threads *threads, struct ml_error_message *error) {
+    for (size_t i = 0; i < threads->count; i++) {
+        const struct ml_traced *thread = &threads->list[i];
+        if (thread->state == ML_TRACED_STOPPED && ml_threads_dispatch(thread)) {
+            ml_error_set(
+                error,
+                "it takes its system calls itself (PR_SET_SYSCALL_USER_DISPATCH, as Wine does), "
+                "and "
+                "memlog's would be among them: memlog run records it up to there"
+            );
+            return true;
+        }
+    }
+    return false;
+}
+
 void ml_job_close(struct ml_job *job) {
     ml_threads_let_go(&job->threads);
     if (job->plan != NULL) {
@@ -76,9 +92,10 @@ void ml_job_close(struct ml_job *job) {
     }
 }
 
-void ml_job_note_stop(struct ml_job *job, uint64_t since_ns) {
+void ml_job_note_stop(struct ml_job *job) {
     struct memlog_tracer_traced *traced = &job->attachment->traced;
-    const uint64_t took_ns = ml_job_now_ns() - since_ns;
+    const uint64_t last_ns = ml_job_now_ns() - job->threads.since_ns;
+    const uint64_t took_ns = last_ns > job->threads.held_ns ? last_ns : job->threads.held_ns;
     traced->longest_stop_ns = took_ns > traced->longest_stop_ns ? took_ns : traced->longest_stop_ns;
     traced->threads = (uint32_t)job->threads.count;
     traced->tries++;

@@ -20,7 +20,8 @@
 struct ml_job {
     struct ml_attachment *attachment;
     int memory_fd;
-    bool is_watched; /* a seccomp filter watches calls of it */
+    bool is_watched;    /* a seccomp filter watches calls of it */
+    bool is_dispatched; /* or it takes them itself */
     struct ml_maps maps;
     struct ml_found found;
     struct ml_plan *plan;
@@ -38,8 +39,12 @@ void ml_job_close(struct ml_job *job);
 /* All threads. False, with an error message: none is stopped. */
 bool ml_job_stop_all(struct ml_job *job);
 
-/* All were stopped since then. */
-void ml_job_note_stop(struct ml_job *job, uint64_t since_ns);
+/* All are stopped yet. */
+void ml_job_note_stop(struct ml_job *job);
+
+/* Whether system calls of a stopped thread come to a handler of the program's; with an error
+ * message. A call that memlog made there would be lost, or end the program. */
+bool ml_job_dispatches(const struct ml_threads *threads, struct ml_error_message *error);
 
 /* What it comes to; GONE if the process has ended meanwhile. */
 enum memlog_tracer_outcome ml_job_failed(const struct ml_job *job);

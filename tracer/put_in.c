@@ -21,9 +21,10 @@ enum { BORROW_TRIES_MAX = 50 /* passes over the threads until one can be borrowe
 static bool borrow_one(struct ml_job *job, pid_t id, const struct ml_borrowed_code *code) {
     struct ml_error_message why = {.text = ""};
     const bool is_stopped = ml_threads_stop_one(&job->threads, id, &why);
-    const bool is_safe =
-        is_stopped && (job->is_watched || ml_target_seccomp(job->attachment->pid, id) == 0);
-    if (is_stopped && !is_safe) {
+    job->is_dispatched = is_stopped && ml_job_dispatches(&job->threads, &why);
+    const bool is_safe = is_stopped && !job->is_dispatched &&
+                         (job->is_watched || ml_target_seccomp(job->attachment->pid, id) == 0);
+    if (is_stopped && !job->is_dispatched && !is_safe) {
         ml_error_set(&why, "a seccomp filter has come over a thread of it: try again");
     }
     if (is_safe && job->is_watched) {
@@ -49,9 +50,10 @@ static bool borrow(struct ml_job *job) {
     }
     pid_t *ids = malloc(ML_THREADS_TRACED_MAX * sizeof(*ids));
     bool done = false;
-    for (uint32_t pass = 0; ids != NULL && !done && pass < BORROW_TRIES_MAX; pass++) {
+    for (uint32_t pass = 0; ids != NULL && !done && !job->is_dispatched && pass < BORROW_TRIES_MAX;
+         pass++) {
         const size_t count = ml_threads_list(attachment->pid, ids, ML_THREADS_TRACED_MAX);
-        for (size_t i = 0; i < count && !done; i++) {
+        for (size_t i = 0; i < count && !done && !job->is_dispatched; i++) {
             done = (pass > 0 || ml_target_sleeps(attachment->pid, ids[i])) &&
                    borrow_one(job, ids[i], &code);
         }
@@ -62,7 +64,7 @@ static bool borrow(struct ml_job *job) {
     free(ids);
     if (done) {
         attachment->error.text[0] = '\0';
-    } else {
+    } else if (!job->is_dispatched) {
         ml_error_set(&attachment->error, "no thread of it can be borrowed");
     }
     return done;

@@ -332,6 +332,24 @@ class Refused(attached.Case):
                 self.assertIn("that recording needs" if call == "sigaltstack" else f"forbids {call}", told)
                 self.works(target)
 
+    def test_one_that_takes_its_own_system_calls(self):
+        """What memlog called on its threads would end it."""
+        target = attached.Target(self, [attached.build("dispatches.c", self.folder / "dispatches")])
+        if target.line() != "ready":
+            self.skipTest("the kernel has no dispatch of system calls")
+        version = tuple(map(int, os.uname().release.split(".")[:2]))
+        if version < (6, 4):
+            self.skipTest("the kernel does not tell of it")
+        self.refused(target.pid, "PR_SET_SYSCALL_USER_DISPATCH")
+        self.refused(target.pid, "PR_SET_SYSCALL_USER_DISPATCH")
+        target.end()
+
+    def test_one_in_vfork_is_waited_for_while_it_works(self):
+        """A thread that waits for the child of its vfork stops for nobody."""
+        target = attached.Target(self, [attached.build("waits_in_vfork.c", self.folder / "waits_in_vfork")]).ready()
+        self.refused(target.pid, "sleeps where nothing stops it", "try again")
+        target.end()
+
     def test_one_without_descriptors(self):
         code = ("import os, resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\nkept = []\n"
                 "try:\n    while True: kept.append(os.dup(0))\nexcept OSError: pass\nprint('ready', flush=True)\ninput()\n"

@@ -197,6 +197,16 @@ static void mend_call_of(const struct ml_traced *thread) {
     }
 }
 
+bool ml_threads_dispatch(const struct ml_traced *thread) {
+    enum { GET_DISPATCH = 0x4211, OFF = 0 };
+    struct {
+        uint64_t mode, selector, offset, count;
+    } told = {.mode = OFF};
+    return ptrace((enum __ptrace_request)GET_DISPATCH, thread->id, (void *)sizeof(told), &told) ==
+               0 &&
+           told.mode != OFF;
+}
+
 /* ---- all of them */
 
 static struct ml_traced *find(const struct ml_threads *threads, pid_t id) {
@@ -370,6 +380,7 @@ static bool are_stopped(const struct ml_threads *threads) {
 static bool
 stop_each(struct ml_threads *threads, bool *out_are_stopped, struct ml_error_message *error) {
     enum ml_thread_pass pass = ML_THREAD_PASS_UNSETTLED;
+    threads->since_ns = now_ns();
     for (uint32_t i = 0; pass == ML_THREAD_PASS_UNSETTLED && i < PASSES_MAX; i++) {
         pass = ml_thread_list_pass(threads->pid, seize, threads);
         if (pass == ML_THREAD_PASS_FORBIDDEN) {
@@ -387,7 +398,9 @@ stop_each(struct ml_threads *threads, bool *out_are_stopped, struct ml_error_mes
 
 /* Let the stopped ones go, and forget them. */
 static void let_stopped_go(struct ml_threads *threads) {
+    const uint64_t held_ns = now_ns() - threads->since_ns;
     size_t kept = 0;
+    threads->held_ns = held_ns > threads->held_ns ? held_ns : threads->held_ns;
     for (size_t i = 0; i < threads->count; i++) {
         struct ml_traced *thread = &threads->list[i];
         if (thread->state == ML_TRACED_STOPPED) {

@@ -28,6 +28,8 @@ struct ml_threads {
     pid_t pid;
     struct ml_traced *list;
     size_t count, room;
+    uint64_t since_ns; /* when the stop of all of them began; of the monotonic clock */
+    uint64_t held_ns;  /* the longest stop before that, when one was missing */
 };
 
 void ml_threads_init(struct ml_threads *threads, pid_t pid);
@@ -53,6 +55,11 @@ bool ml_threads_interrupt(struct ml_traced *thread);
 /* Let a stopped thread make its interrupted system call again, where the kernel would tell the
  * program that a signal came. */
 void ml_threads_mend_call(struct user_regs_struct *registers);
+
+/* Whether the program has told the kernel to hand a stopped thread's system calls to a signal
+ * handler of its own (PR_SET_SYSCALL_USER_DISPATCH), but those of a part of its code. Kernels
+ * before 6.4 do not tell. */
+bool ml_threads_dispatch(const struct ml_traced *thread);
 
 /* The ids of all threads there are now; at most `most`, returns how many. */
 size_t ml_threads_list(pid_t pid, pid_t *out_ids, size_t most);
