@@ -160,7 +160,7 @@ static bool write_jumps(struct ml_job *job) {
         ml_error_set(&attachment->error, "its memory cannot be written");
         return false;
     }
-    for (uint32_t i = 0; i < TRIES_MAX; i++) {
+    for (uint32_t i = 0; i < TRIES_MAX && ml_job_now_ns() < job->deadline_ns; i++) {
         if (!ml_job_stop_all(job)) {
             return false;
         }
@@ -200,7 +200,10 @@ static bool write_jumps(struct ml_job *job) {
         ml_job_pause_us(pause_of(i));
     }
     ml_error_set(
-        &attachment->error, "its threads stand in its allocator's first bytes all the time"
+        &attachment->error,
+        ml_job_now_ns() < job->deadline_ns
+            ? "its threads stand in its allocator's first bytes all the time: try again"
+            : "the machine is too busy for it to stop in time: try again"
     );
     return false;
 }
@@ -250,6 +253,7 @@ static enum memlog_tracer_outcome attach_job(struct ml_job *job) {
 enum memlog_tracer_outcome ml_attach(struct ml_attachment *attachment) {
     enum memlog_tracer_outcome outcome = MEMLOG_TRACER_OUTCOME_FAILED;
     bool again = true;
+    attachment->began_ns = ml_job_now_ns();
     for (uint32_t i = 0; again && i < PLACES_MAX; i++) {
         struct ml_job job;
         outcome = ml_job_open(&job, attachment) ? attach_job(&job) : ml_job_failed(&job);
@@ -261,6 +265,7 @@ enum memlog_tracer_outcome ml_attach(struct ml_attachment *attachment) {
 
 enum memlog_tracer_outcome ml_detach(struct ml_attachment *attachment) {
     struct ml_job job;
+    attachment->began_ns = ml_job_now_ns();
     const enum memlog_tracer_outcome outcome =
         ml_job_open(&job, attachment) && ml_earlier_restore(&job) ? MEMLOG_TRACER_OUTCOME_DONE
                                                                   : ml_job_failed(&job);

@@ -23,6 +23,7 @@ struct ml_attachment {
     /* The process has made its connection: the descriptor is borrowed until this returns. */
     void (*on_connection)(pid_t pid, int connection_fd);
     struct ml_client_image image;
+    uint64_t began_ns;                  /* of the monotonic clock; by what follows */
     struct memlog_tracer_traced traced; /* what was done, and what it cost */
     char refused[ML_ENTRIES_REFUSED_BYTES];
     struct ml_error_message error;

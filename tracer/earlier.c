@@ -37,7 +37,7 @@ bool ml_earlier_has_another_host(const struct ml_job *job) {
 }
 
 bool ml_earlier_wait_for_start(struct ml_job *job) {
-    const uint64_t deadline_ns = ml_job_now_ns() + (uint64_t)BEGIN_WAIT_MS * 1000000u;
+    const uint64_t deadline_ns = ml_job_wait_ends_ns(job, BEGIN_WAIT_MS);
     uint32_t outcome = ML_ATTACH_NOT_BEGUN;
     const uint64_t at = job->found.block + offsetof(struct ml_attach_block, outcome);
     do {
@@ -77,7 +77,7 @@ bool ml_earlier_restore(struct ml_job *job) {
 
 bool ml_earlier_wait_for_passers(struct ml_job *job) {
     struct ml_passers passers = {.is_outside = {0}};
-    const uint64_t deadline_ns = ml_job_now_ns() + (uint64_t)PASSERS_WAIT_MS * 1000000u;
+    const uint64_t deadline_ns = ml_job_wait_ends_ns(job, PASSERS_WAIT_MS);
     bool are_there = job->found.is_same;
     while (are_there && ml_job_now_ns() < deadline_ns) {
         if (!ml_job_stop_all(job)) {

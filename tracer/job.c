@@ -14,6 +14,11 @@ uint64_t ml_job_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t ml_job_wait_ends_ns(const struct ml_job *job, uint32_t most_ms) {
+    const uint64_t at_ns = ml_job_now_ns() + (uint64_t)most_ms * 1000000u;
+    return at_ns < job->deadline_ns ? at_ns : job->deadline_ns;
+}
+
 void ml_job_pause_us(uint32_t count) {
     const struct timespec pause = {.tv_nsec = (long)count * 1000};
     (void)nanosleep(&pause, NULL);
@@ -39,7 +44,10 @@ enum memlog_tracer_outcome ml_job_refused(const struct ml_job *job) {
 }
 
 bool ml_job_open(struct ml_job *job, struct ml_attachment *attachment) {
-    *job = (struct ml_job){.attachment = attachment, .memory_fd = -1};
+    *job = (struct ml_job
+    ){.attachment = attachment,
+      .memory_fd = -1,
+      .deadline_ns = attachment->began_ns + (uint64_t)ML_JOB_MS * 1000000u};
     ml_threads_init(&job->threads, attachment->pid);
     if (!ml_target_is(attachment->pid, attachment->start_ticks)) {
         ml_error_set(&attachment->error, "it has ended");

@@ -17,11 +17,16 @@
 #include "tracer/process/maps.h"
 #include "tracer/process/threads.h"
 
+/* The host ends a tracer after 20 s (host/attach/tracer.h), and can say no reason then. What
+ * follows the last wait, and a last stop, fit between. */
+enum { ML_JOB_MS = 14000 };
+
 struct ml_job {
     struct ml_attachment *attachment;
     int memory_fd;
-    bool is_watched;    /* a seccomp filter watches calls of it */
-    bool is_dispatched; /* or it takes them itself */
+    uint64_t deadline_ns; /* no wait goes on behind it */
+    bool is_watched;      /* a seccomp filter watches calls of it */
+    bool is_dispatched;   /* or it takes them itself */
     struct ml_maps maps;
     struct ml_found found;
     struct ml_plan *plan;
@@ -51,6 +56,9 @@ enum memlog_tracer_outcome ml_job_failed(const struct ml_job *job);
 enum memlog_tracer_outcome ml_job_refused(const struct ml_job *job);
 
 uint64_t ml_job_now_ns(void);
+
+/* When a wait of so long ends: at the job's end at the latest. */
+uint64_t ml_job_wait_ends_ns(const struct ml_job *job, uint32_t most_ms);
 
 /* Below a second. */
 void ml_job_pause_us(uint32_t count);

@@ -264,6 +264,22 @@ class Refused(attached.Case):
         strace.wait()
         self.works(target)
 
+    def test_one_of_which_a_debugger_has_a_thread(self):
+        """The process itself says nothing of it."""
+        if not shutil.which("strace"):
+            self.skipTest("no strace")
+        target = self.target()
+        thread = next(one for one in sorted(map(int, os.listdir(f"/proc/{target.pid}/task"))) if one != target.pid)
+        strace = subprocess.Popen(["strace", "-o", "/dev/null", "-p", str(thread)], stderr=subprocess.DEVNULL)
+        self.addCleanup(strace.wait)
+        self.addCleanup(strace.terminate)
+        status = pathlib.Path(f"/proc/{target.pid}/task/{thread}/status")
+        self.wait_for("strace", lambda: f"TracerPid:\t{strace.pid}\n" in status.read_text())
+        self.refused(target.pid, f"process {strace.pid} traces a thread of it ({thread})", "end that first")
+        strace.terminate()
+        strace.wait()
+        self.works(target)
+
     def test_a_static_program_without_symbols(self):
         program = self.program("static glibc")
         subprocess.run(["strip", program], check=True)

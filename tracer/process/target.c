@@ -114,6 +114,13 @@ int ml_target_seccomp(pid_t pid, pid_t thread) {
     return status_number(path, "\nSeccomp:", &number) ? (int)number : 0;
 }
 
+pid_t ml_target_tracer(pid_t pid, pid_t thread) {
+    char path[64];
+    uint64_t number = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)thread);
+    return status_number(path, "\nTracerPid:", &number) ? (pid_t)number : 0;
+}
+
 static char state_of(pid_t pid, pid_t thread) {
     char path[64];
     char text[STAT_BYTES];

@@ -29,6 +29,9 @@ uint32_t ml_target_own_id(pid_t pid, pid_t thread);
 /* This process's own rights, a bit for each of CAP_*. */
 uint64_t ml_target_own_capabilities(void);
 
+/* Who traces a thread; 0: nobody. */
+pid_t ml_target_tracer(pid_t pid, pid_t thread);
+
 /* How seccomp watches a thread's calls: 0, SECCOMP_MODE_STRICT, SECCOMP_MODE_FILTER. */
 int ml_target_seccomp(pid_t pid, pid_t thread);
 

@@ -27,7 +27,7 @@ enum {
 };
 
 #define SLEEPS_DEEP                                                                                \
-    "a thread of it sleeps where nothing stops it, as in vfork or for a disk: try again"
+    "a thread of it sleeps where nothing stops it, as in vfork, for a disk, or frozen: try again"
 
 void ml_threads_init(struct ml_threads *threads, pid_t pid) {
     *threads = (struct ml_threads){.pid = pid};
@@ -244,6 +244,7 @@ static enum ml_thread_taken seize(void *context, pid_t id) {
             return add(threads, id) ? ML_THREAD_NEW : ML_THREAD_FORBIDDEN;
         }
         const enum ml_thread_taken taken = ml_thread_not_seized(threads->pid, id, error);
+        threads->forbidden = taken == ML_THREAD_FORBIDDEN ? id : threads->forbidden;
         errno = error;
         return taken;
     }
@@ -255,13 +256,30 @@ static enum ml_thread_taken seize(void *context, pid_t id) {
     return ML_THREAD_NEW;
 }
 
+/* A debugger may have a single thread; the process itself says nothing of it. */
+static void tell_forbidden(const struct ml_threads *threads, struct ml_error_message *error) {
+    const int number = errno;
+    const pid_t tracer =
+        threads->forbidden != 0 ? ml_target_tracer(threads->pid, threads->forbidden) : 0;
+    if (tracer != 0) {
+        ml_error_set(
+            error,
+            "process %d traces a thread of it (%d), and a thread has one tracer: end that first",
+            (int)tracer,
+            (int)threads->forbidden
+        );
+    } else {
+        ml_error_set(error, "the kernel lets nobody trace it: %s", strerror(number));
+    }
+}
+
 bool ml_threads_stop_one(struct ml_threads *threads, pid_t id, struct ml_error_message *error) {
     if (ml_target_sleeps_deep(threads->pid, id)) {
         ml_error_set(error, SLEEPS_DEEP);
         return false;
     }
     if (seize(threads, id) == ML_THREAD_FORBIDDEN) {
-        ml_error_set(error, "the kernel lets nobody trace it: %s", strerror(errno));
+        tell_forbidden(threads, error);
         return false;
     }
     struct ml_traced *thread = find(threads, id);
@@ -384,7 +402,7 @@ stop_each(struct ml_threads *threads, bool *out_are_stopped, struct ml_error_mes
     for (uint32_t i = 0; pass == ML_THREAD_PASS_UNSETTLED && i < PASSES_MAX; i++) {
         pass = ml_thread_list_pass(threads->pid, seize, threads);
         if (pass == ML_THREAD_PASS_FORBIDDEN) {
-            ml_error_set(error, "the kernel lets nobody trace it: %s", strerror(errno));
+            tell_forbidden(threads, error);
             return false;
         }
         interrupt_all(threads);

@@ -28,6 +28,7 @@ struct ml_threads {
     pid_t pid;
     struct ml_traced *list;
     size_t count, room;
+    pid_t forbidden;   /* the thread that may not be traced; 0: all may */
     uint64_t since_ns; /* when the stop of all of them began; of the monotonic clock */
     uint64_t held_ns;  /* the longest stop before that, when one was missing */
 };
