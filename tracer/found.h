@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "ipc/attach/block.h"
 #include "tracer/client_image.h"
@@ -20,6 +21,7 @@ struct ml_found {
 /* Look through what is mapped. */
 void ml_found_look(
     struct ml_found *out_found,
+    pid_t pid,
     int memory_fd,
     const struct ml_maps *maps,
     const struct ml_client_image *image

@@ -57,7 +57,7 @@ bool ml_job_open(struct ml_job *job, struct ml_attachment *attachment) {
     if (job->memory_fd < 0 || !ml_maps_read(attachment->pid, &job->maps, &attachment->error)) {
         return false;
     }
-    ml_found_look(&job->found, job->memory_fd, &job->maps, &attachment->image);
+    ml_found_look(&job->found, attachment->pid, job->memory_fd, &job->maps, &attachment->image);
     job->is_watched = ml_filters_watch(attachment->pid);
     return true;
 }

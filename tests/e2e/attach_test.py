@@ -16,6 +16,20 @@ import attached
 import filtered
 import harness
 
+def pages_of(pid):
+    """(start, end) of each writable mapping without a file, of a megabyte or more -> its pages that are there."""
+    found = {}
+    with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+            place, rights, _, _, inode = line.split()[:5]
+            start, end = (int(one, 16) for one in place.split("-"))
+            if rights.startswith("rw") and inode == "0" and end - start >= 1 << 20:
+                pagemap.seek(start // 4096 * 8)
+                entries = pagemap.read((end - start) // 4096 * 8)
+                found[start, end] = sum(entry >> 7 for entry in entries[7::8])
+    return found
+
+
 FROM_BEFORE = "what it had allocated before it was recorded is not known"
 
 
@@ -484,6 +498,20 @@ class Unnoticed(attached.Case):
         self.assertLessEqual(len(own), 2, own)
         self.assertTrue(all(number > 500 for number in own), own)
         self.finish(session)
+        target.end()
+
+    def test_stacks_that_nobody_has_used_stay_without_pages(self):
+        """The look for what an earlier attachment has left had the kernel make each of their 2,000 pages. Some 64 behind a stack are read yet."""
+        target = self.target()
+        target.tell("quiet")
+        before = pages_of(target.pid)
+        self.assertGreater(len(before), 8)
+        session = self.begin(target.pid)
+        after = pages_of(target.pid)
+        self.finish(session)
+        grown = {place: after[place] - pages for place, pages in before.items() if place in after and after[place] > pages + 200}
+        self.assertEqual(grown, {}, "pages more than before")
+        target.tell("warm")
         target.end()
 
     def test_a_stopped_process_stays_stopped_and_goes_on_when_told(self):
