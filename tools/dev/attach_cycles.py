@@ -253,7 +253,14 @@ class Play:
     def java(self):
         self.script("Main.java", JAVA, "java", "-Xmx256m")
 
+    @staticmethod
+    def needs(tool):
+        """A load that cannot be made is no load without a failure."""
+        if not shutil.which(tool):
+            raise SystemExit(f"{tool} is not installed")
+
     def redis(self):
+        self.needs("redis-benchmark")
         self.process = self.start(servers.redis(self.folder))
         self.pid = self.process.pid
         self.wait_for(lambda: (self.folder / "redis.sock").exists())
@@ -267,6 +274,7 @@ class Play:
         self.load = Load(once)
 
     def nginx(self):
+        self.needs("ab")
         port = servers.free_port()
         self.process = self.start(servers.nginx(self.folder / "nginx", port))
         self.pid = self.wait_for(lambda: self.worker())
