@@ -158,7 +158,8 @@ uint64_t ml_overhead_step(
         wanted = finer(rule, interval_bytes, worse(slow, overhead->recent));
         overhead->slow = *now;
     }
-    overhead->is_broken = is_over && wanted == interval_bytes;
+    overhead->is_broken = is_over && wanted == interval_bytes &&
+                          ml_overhead_sum(overhead->whole) > rule->promised_ppm;
     if (wanted != interval_bytes) {
         overhead->slow = *now;
         note_interval(overhead, wanted);

@@ -56,7 +56,7 @@ struct ml_overhead {
     struct ml_overhead_cost recent;               /* between the last two */
     uint64_t recent_calls_per_s;                  /* passed over, in each second of a processor */
     bool is_measured;                             /* `whole` and `recent` are */
-    bool is_broken; /* it costs more than promised, and no interval changes that */
+    bool is_broken; /* it costs more than promised, now and in all, and no interval changes that */
     /* Its owner's. */
     uint64_t interval_bytes; /* that the governor has set; 0: none */
     uint64_t least_bytes;    /* for another reason no interval may be shorter; 0: any */
