@@ -101,14 +101,29 @@ ml_tokens_parse(const char *text, struct ml_tokens *out_tokens, struct ml_error_
     return status;
 }
 
+/* Whether systemd keeps it for this service alone (LoadCredential=): there it is root's, and the
+ * service may read it by an entry of its own, which shows as the group's right. */
+static bool is_credential(const char *path) {
+    const char *folder = getenv("CREDENTIALS_DIRECTORY");
+    const size_t count = folder != NULL ? strlen(folder) : 0;
+    return count > 0 && strncmp(path, folder, count) == 0 && path[count] == '/' &&
+           strchr(path + count + 1, '/') == NULL;
+}
+
+static bool is_secret(const struct stat *facts, bool by_manager) {
+    const mode_t others = by_manager ? (S_IWGRP | S_IXGRP | S_IRWXO) : (S_IRWXG | S_IRWXO);
+    return (facts->st_mode & others) == 0 &&
+           (facts->st_uid == geteuid() || (by_manager && facts->st_uid == 0));
+}
+
 static enum ml_status
-fd_read(int fd, struct ml_tokens *out_tokens, struct ml_error_message *error) {
+fd_read(int fd, bool by_manager, struct ml_tokens *out_tokens, struct ml_error_message *error) {
     struct stat facts;
     if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
         ml_error_set(error, "it is no file");
         return ML_ENV_REFUSED;
     }
-    if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0 || facts.st_uid != geteuid()) {
+    if (!is_secret(&facts, by_manager)) {
         ml_error_set(error, "others may read it, or it is another user's: 'chmod 600' it");
         return ML_ENV_REFUSED;
     }
@@ -135,7 +150,7 @@ ml_tokens_read(const char *path, struct ml_tokens *out_tokens, struct ml_error_m
         ml_error_set(error, "%s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
-    const enum ml_status status = fd_read(fd, out_tokens, error);
+    const enum ml_status status = fd_read(fd, is_credential(path), out_tokens, error);
     (void)close(fd);
     return status;
 }
