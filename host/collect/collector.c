@@ -14,7 +14,7 @@
 #include "host/process/loop.h"
 
 enum {
-    READINGS_MAX = 4, /* two cores are busy with two; the others wait for their input */
+    READINGS_MAX = 6, /* a team that is alone has half of them */
     BATCH = 32,       /* reports in one transaction */
     RETRY_S = 5,
     RETENTION_S = 60,   /* between two looks at what is too old */
@@ -25,9 +25,16 @@ enum {
 #define READ_BYTES ((size_t)32 << 20)
 #define READ_S 0.5
 
+/* A team as it is read: the teams in turn, and none has all readings. */
+struct lane {
+    int64_t last_id; /* of the ledger's entries that were taken up */
+    unsigned reading_count;
+};
+
 /* A report on its way. */
 struct work {
     struct ml_collector *collector;
+    uint64_t team; /* its number in the ledger */
     struct ml_entry entry;
     struct ml_reading *reading;
     const struct ml_collect_report *report; /* NULL: it is being read */
@@ -37,7 +44,8 @@ struct work {
 
 struct ml_collector {
     struct ml_collector_setup setup;
-    int64_t last_id; /* of the ledger's entries that were taken up */
+    struct lane *lanes; /* by teams' numbers */
+    uint64_t lanes_count, turn;
     TAILQ_HEAD(, work) works;
     unsigned reading_count, read_count;
     size_t read_bytes; /* of those that were read */
@@ -65,6 +73,7 @@ static void work_free(struct work *work) {
         collector->read_bytes -= ml_collect_report_bytes(work->report);
     } else {
         collector->reading_count--;
+        collector->lanes[work->team].reading_count--;
     }
     ml_reading_free(work->reading);
     free(work);
@@ -94,6 +103,7 @@ on_read(void *context, struct ml_reading *reading, const struct ml_collect_repor
     struct ml_collector *collector = work->collector;
     (void)reading;
     collector->reading_count--;
+    collector->lanes[work->team].reading_count--;
     if (collector->read_count++ == 0) {
         collector->read_since = ev_now(collector->setup.loop);
     }
@@ -138,18 +148,53 @@ static enum begun begin_work(struct work *work, struct ml_error_message *error) 
     return begin_reading(work, error);
 }
 
+static bool lanes_reserve(struct ml_collector *collector) {
+    const uint64_t wanted = ml_ledger_teams(collector->setup.ledger);
+    if (wanted <= collector->lanes_count) {
+        return true;
+    }
+    struct lane *grown = reallocarray(collector->lanes, wanted, sizeof(*grown));
+    if (grown == NULL) {
+        return false;
+    }
+    memset(grown + collector->lanes_count, 0, (wanted - collector->lanes_count) * sizeof(*grown));
+    collector->lanes = grown;
+    collector->lanes_count = wanted;
+    return true;
+}
+
+/* The next entry of the team whose turn it is. A team has no more readings than are left for those
+ * of others: reports that are read for ever hold up their own team. False: there is none that may
+ * be read now. */
+static bool choose(struct ml_collector *collector, struct work *work) {
+    const uint64_t count = lanes_reserve(collector) ? collector->lanes_count : 0;
+    const unsigned left = READINGS_MAX - collector->reading_count;
+    for (uint64_t i = 0; i < count; i++) {
+        work->team = (collector->turn + i) % count;
+        const struct lane *lane = &collector->lanes[work->team];
+        if (lane->reading_count < left &&
+            ml_ledger_next_of_team(
+                collector->setup.ledger, work->team, lane->last_id, &work->entry
+            )) {
+            collector->turn = work->team + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* False: there is nothing more to take up now. */
 static bool take_up(struct ml_collector *collector) {
     struct work *work = calloc(1, sizeof(*work));
     struct ml_error_message error = {.text = ""};
-    if (work == NULL ||
-        !ml_ledger_next(collector->setup.ledger, collector->last_id, &work->entry)) {
+    if (work == NULL || !choose(collector, work)) {
         free(work);
         return false;
     }
     work->collector = collector;
     TAILQ_INSERT_TAIL(&collector->works, work, links);
     collector->reading_count++;
+    collector->lanes[work->team].reading_count++;
     const enum begun begun = begin_work(work, &error);
     if (begun != BEGUN) {
         trouble(collector, work->entry.guid, error.text);
@@ -159,7 +204,7 @@ static bool take_up(struct ml_collector *collector) {
         go_on_soon(collector, RETRY_S);
         return false;
     }
-    collector->last_id = work->entry.id;
+    collector->lanes[work->team].last_id = work->entry.id;
     if (begun == BEGUN_NEVER) {
         settle(work, ML_ENTRY_REFUSED, "its body is gone");
     }
@@ -231,14 +276,10 @@ static bool is_due(const struct ml_collector *collector) {
 
 static void go_on(struct ml_collector *collector) {
     take_up_more(collector);
-    while (is_due(collector)) {
-        if (!add(collector, BATCH)) {
-            go_on_soon(collector, RETRY_S);
-            return;
-        }
-        take_up_more(collector);
-    }
-    if (collector->read_count > 0 && !ev_is_active(&collector->timer)) {
+    if (is_due(collector)) {
+        /* One batch a turn of the loop: requests are answered in between. */
+        go_on_soon(collector, add(collector, BATCH) ? 0 : RETRY_S);
+    } else if (collector->read_count > 0 && !ev_is_active(&collector->timer)) {
         go_on_soon(collector, READ_S);
     }
     if (collector->setup.ends_when_idle && TAILQ_EMPTY(&collector->works) &&
@@ -329,6 +370,7 @@ void ml_collector_free(struct ml_collector *take_collector) {
     }
     ev_timer_stop(collector->setup.loop, &collector->timer);
     ev_timer_stop(collector->setup.loop, &collector->retention_timer);
+    free(collector->lanes);
     free(collector);
 }
 

@@ -26,7 +26,8 @@ static const char schema[] =
     " hash BLOB NOT NULL, bytes INTEGER NOT NULL, received_ms INTEGER NOT NULL,"
     " host TEXT NOT NULL, own_host TEXT NOT NULL, state INTEGER NOT NULL, reason TEXT NOT NULL,"
     " UNIQUE (team, guid));"
-    "CREATE INDEX IF NOT EXISTS reports_by_state ON reports (state, id);";
+    "CREATE INDEX IF NOT EXISTS reports_by_state ON reports (state, id);"
+    "CREATE INDEX IF NOT EXISTS reports_by_team ON reports (state, team, id);";
 
 #define ENTRY_COLUMNS "id, team, guid, hash, bytes, received_ms, host, state, reason"
 
@@ -34,6 +35,7 @@ enum statement {
     FIND,
     ADD,
     NEXT,
+    NEXT_OF_TEAM,
     SETTLE,
     FORGET,
     REMOVE,
@@ -51,6 +53,8 @@ static const char *const sql[STATEMENTS] = {
             " reason) VALUES (:team, :guid, :hash, :bytes, :received, :host, '', 0, '')",
     [NEXT] =
         "SELECT " ENTRY_COLUMNS " FROM reports WHERE state = 0 AND id > :id ORDER BY id LIMIT 1",
+    [NEXT_OF_TEAM] = "SELECT " ENTRY_COLUMNS " FROM reports WHERE state = 0 AND team = :team"
+                     " AND id > :id ORDER BY id LIMIT 1",
     [SETTLE] = "UPDATE reports SET state = :state, reason = :reason, own_host = :own_host"
                " WHERE id = :id",
     [FORGET] = "UPDATE reports SET state = 0 WHERE state = 1",
@@ -128,7 +132,7 @@ static void column_text(sqlite3_stmt *statement, int column, char *out_text, siz
 
 static void count_all(struct ml_ledger *ledger) {
     sqlite3_stmt *statement = ledger->statements[FIGURES];
-    ml_team_list_fini(&ledger->teams);
+    ml_team_list_clear(&ledger->teams);
     while (sqlite3_step(statement) == SQLITE_ROW) {
         char team[ML_TEAM_BYTES];
         column_text(statement, 0, team, sizeof(team));
@@ -445,6 +449,24 @@ enum ml_accepted ml_ledger_accept(
 bool ml_ledger_next(struct ml_ledger *ledger, int64_t after, struct ml_entry *out_entry) {
     ml_db_bind_number(ledger->statements[NEXT], ":id", after);
     return entry_of(ledger->statements[NEXT], out_entry);
+}
+
+bool ml_ledger_next_of_team(
+    struct ml_ledger *ledger, uint64_t team, int64_t after, struct ml_entry *out_entry
+) {
+    sqlite3_stmt *statement = ledger->statements[NEXT_OF_TEAM];
+    struct ml_team_figures figures;
+    const char *name = ml_team_list_at(&ledger->teams, team, &figures);
+    if (name == NULL || figures.counts[ML_ENTRY_ACCEPTED] == 0) {
+        return false;
+    }
+    ml_db_bind_text(statement, ":team", name);
+    ml_db_bind_number(statement, ":id", after);
+    return entry_of(statement, out_entry);
+}
+
+uint64_t ml_ledger_teams(const struct ml_ledger *ledger) {
+    return ledger->teams.count;
 }
 
 bool ml_ledger_oldest(struct ml_ledger *ledger, struct ml_entry *out_entry) {

@@ -88,6 +88,12 @@ enum ml_accepted ml_ledger_accept(
 /* The first entry behind `after` that is accepted only. False: there is none. */
 bool ml_ledger_next(struct ml_ledger *ledger, int64_t after, struct ml_entry *out_entry);
 
+/* The same of one team, by its number; how many there are. A team keeps its number. */
+bool ml_ledger_next_of_team(
+    struct ml_ledger *ledger, uint64_t team, int64_t after, struct ml_entry *out_entry
+);
+uint64_t ml_ledger_teams(const struct ml_ledger *ledger);
+
 /* Its body; -1: it cannot be opened. Owner: the caller. */
 int ml_ledger_body(const struct ml_ledger *ledger, const struct ml_entry *entry);
 

@@ -16,6 +16,23 @@ void ml_team_list_fini(struct ml_team_list *list) {
     *list = (struct ml_team_list){.rows = NULL};
 }
 
+void ml_team_list_clear(struct ml_team_list *list) {
+    for (uint64_t i = 0; i < list->count; i++) {
+        list->rows[i].figures = (struct ml_team_figures){.bytes = 0};
+    }
+    list->all = (struct ml_team_figures){.bytes = 0};
+}
+
+const char *ml_team_list_at(
+    const struct ml_team_list *list, uint64_t number, struct ml_team_figures *out_figures
+) {
+    if (number >= list->count) {
+        return NULL;
+    }
+    *out_figures = list->rows[number].figures;
+    return list->rows[number].team;
+}
+
 static struct ml_team_figures_row *find(const struct ml_team_list *list, const char *team) {
     for (uint64_t i = 0; i < list->count; i++) {
         if (strcmp(list->rows[i].team, team) == 0) {

@@ -23,6 +23,9 @@ struct ml_team_list {
 
 void ml_team_list_fini(struct ml_team_list *list);
 
+/* Nobody has anything any more. The teams keep their numbers. */
+void ml_team_list_clear(struct ml_team_list *list);
+
 /* Add so many lines of a state, or take them away again. A team that is new and for which there is
  * no memory counts into the sum alone. */
 void ml_team_list_add(
@@ -30,6 +33,12 @@ void ml_team_list_add(
 );
 void ml_team_list_take(
     struct ml_team_list *list, const char *team, unsigned state, uint64_t count, uint64_t bytes
+);
+
+/* A team by its number, from 0 on in the order in which they came; it keeps it. NULL: there are
+ * fewer. The name is borrowed until the next call that adds. */
+const char *ml_team_list_at(
+    const struct ml_team_list *list, uint64_t number, struct ml_team_figures *out_figures
 );
 
 /* All 0: the team has nothing. */

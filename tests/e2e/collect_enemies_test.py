@@ -106,6 +106,16 @@ class Parsers(Case):
         self.assertLessEqual({one["guid"] for one in collector.ask("reports", team="red")["reports"]}, {"mutated", "again", "babble"})
         self.assertLess(high_water(collector.process.pid), 512 * MIB)
 
+    def test_a_team_whose_reports_are_read_for_ever_holds_up_no_other(self):
+        collector = self.with_stand_in()
+        body = packed(trace([(LEAK, 1000, 0, 0)], host="good"))
+        for number in range(8):
+            self.assertEqual(collector.send(body + b"|never", guid=f"never{number}", team="red"), 200)
+        for number in range(8):
+            self.assertEqual(collector.send(body, guid=f"good{number}", team="blue"), 200)
+        self.wait_for("the other team's reports", lambda: collector.figures("blue")["stored"] == 8, seen=lambda: collector.figures("red"))
+        self.assertEqual(collector.figures("red"), {"waiting": 8, "stored": 0, "refused": 0})
+
     def test_memory_is_bounded_whatever_comes(self):
         """Bombs, depth, and a million tiny stacks."""
         collector = self.collector()
