@@ -10,7 +10,7 @@
 #include <ev.h>
 
 #include "host/collect/forms/words.h"
-#include "host/collect/pages.h"
+#include "host/collect/server/pages.h"
 #include "host/collect/server/internal.h"
 #include "host/http/tls.h"
 

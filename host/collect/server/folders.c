@@ -1,4 +1,4 @@
-#include "host/collect/folders.h"
+#include "host/collect/server/folders.h"
 
 #include <stdlib.h>
 #include <unistd.h>

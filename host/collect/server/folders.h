@@ -3,8 +3,8 @@
  *
  * One rule: a file is moved away when its report is in the ledger, and not before. Taken twice, it
  * is one report: its name, or else its hash, says so. */
-#ifndef MEMLOG_HOST_COLLECT_FOLDERS_H
-#define MEMLOG_HOST_COLLECT_FOLDERS_H
+#ifndef MEMLOG_HOST_COLLECT_SERVER_FOLDERS_H
+#define MEMLOG_HOST_COLLECT_SERVER_FOLDERS_H
 
 #include "base/error_message.h"
 #include "host/collect/collector.h"

@@ -1,4 +1,4 @@
-#include "host/collect/pages.h"
+#include "host/collect/server/pages.h"
 
 #include "host/http/http.h"
 

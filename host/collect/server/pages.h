@@ -3,8 +3,8 @@
  *
  * One rule: whoever comes may have these files. What is shown in them the page asks for itself,
  * with the token of whoever looks at it. */
-#ifndef MEMLOG_HOST_COLLECT_PAGES_H
-#define MEMLOG_HOST_COLLECT_PAGES_H
+#ifndef MEMLOG_HOST_COLLECT_SERVER_PAGES_H
+#define MEMLOG_HOST_COLLECT_SERVER_PAGES_H
 
 #include <stdbool.h>
 
