@@ -68,6 +68,11 @@ heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
     text_eq(&wrote->exe_path, &read->exe_path);
     ck_assert_uint_eq(wrote->footprint_bytes, read->footprint_bytes);
     ck_assert_uint_eq(wrote->resident_bytes, read->resident_bytes);
+    ck_assert_uint_eq(wrote->overhead.promised_ppm, read->overhead.promised_ppm);
+    ck_assert_uint_eq(wrote->overhead.recording_ppm, read->overhead.recording_ppm);
+    ck_assert_uint_eq(wrote->overhead.passing_ppm, read->overhead.passing_ppm);
+    ck_assert(wrote->overhead.measured == read->overhead.was_measured);
+    ck_assert_uint_eq(wrote->overhead.shortest_bytes, read->overhead.shortest_bytes);
     ck_assert(wrote->coverage_was_read == read->coverage_was_read);
     ck_assert_uint_eq(wrote->coverage_heap_bytes, read->coverage_heap_bytes);
     ck_assert_uint_eq(wrote->coverage_private_bytes, read->coverage_private_bytes);

@@ -286,6 +286,12 @@ static void fill_process(
     process->command_line[1] = synthetic_text(arena, "--n\xc3\xa4me=\xff value");
     process->footprint_bytes = 40000000 + index;
     process->resident_bytes = 30000000 + index;
+    process->overhead = (struct memlog_service_overhead
+    ){.promised_ppm = 10000,
+      .recording_ppm = 2000 + index,
+      .passing_ppm = 100,
+      .measured = true,
+      .shortest_bytes = 4096};
     process->coverage_was_read = index != 2; /* one is younger than any reading */
     process->coverage_heap_bytes = index != 2 ? 25000000 + index : 0;
     process->coverage_private_bytes = index != 2 ? 39000000 + index : 0;

@@ -2,11 +2,12 @@
  * costs them. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 
-enum { TOLD_MAX = 6 };
+enum { TOLD_MAX = 6, OVERHEAD_BYTES = 384, BEHIND_TITLE_COLUMN = 15 };
 
 static void put_change(
     const struct ml_report_page *page, const struct ml_profile_process *process, size_t index
@@ -77,39 +78,45 @@ static const char *percent(uint32_t ppm, char text[ML_UNITS_BYTES]) {
     return text;
 }
 
-static void put_cost(
-    const struct ml_report_page *page, uint32_t promised_ppm, const struct ml_profile_process *most
+/* What it costs the process that it costs most. */
+static void cost_text(
+    const struct ml_profile *profile,
+    uint32_t promised_ppm,
+    const struct ml_profile_process *most,
+    char text[OVERHEAD_BYTES]
 ) {
-    const struct ml_profile *profile = page->report->profile;
     char cost[ML_UNITS_BYTES];
     char promised[ML_UNITS_BYTES];
+    char why[OVERHEAD_BYTES / 2] = "";
 
     percent(promised_ppm, promised);
     if (!most) {
-        fprintf(
-            page->out,
-            "  overhead     %s promised; no process ran long enough to measure it",
-            promised
+        snprintf(
+            text, OVERHEAD_BYTES, "%s promised; no process ran long enough to measure it", promised
         );
         return;
     }
-    fprintf(
-        page->out,
-        "  overhead     %s of the processor time of ",
-        percent(ml_profile_cost_ppm(most), cost)
-    );
-    ml_report_put(page, most->name.bytes);
-    fprintf(page->out, " %" PRIu32 ", %s promised", most->pid, promised);
     if (ml_profile_cost_ppm(most) > promised_ppm &&
         most->overhead.passing_ppm > most->overhead.recording_ppm) {
-        fprintf(
-            page->out,
+        snprintf(
+            why,
+            sizeof why,
             ": its calls of the allocator cost %s, sampled or not",
             percent(most->overhead.passing_ppm, cost)
         );
     } else if (profile->processes_count > 1) {
-        fputs(", the most of all", page->out);
+        snprintf(why, sizeof why, ", the most of all");
     }
+    snprintf(
+        text,
+        OVERHEAD_BYTES,
+        "%s of the processor time of %.64s %" PRIu32 ", %s promised%s",
+        percent(ml_profile_cost_ppm(most), cost),
+        most->name.bytes ? most->name.bytes : "",
+        most->pid,
+        promised,
+        why
+    );
 }
 
 void ml_report_overhead(const struct ml_report_page *page) {
@@ -117,6 +124,7 @@ void ml_report_overhead(const struct ml_report_page *page) {
     const struct ml_profile_process *most = NULL;
     uint64_t shortest = UINT64_MAX;
     uint32_t promised_ppm = 0;
+    char text[OVERHEAD_BYTES];
 
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
@@ -133,14 +141,18 @@ void ml_report_overhead(const struct ml_report_page *page) {
     if (promised_ppm == 0) {
         return;
     }
-    put_cost(page, promised_ppm, most);
+    cost_text(profile, promised_ppm, most, text);
     if (shortest < ml_profile_sampling_bytes(profile)) {
-        fprintf(
-            page->out,
+        const size_t used = strlen(text);
+        snprintf(
+            text + used,
+            sizeof text - used,
             "; a sample every %s to %s",
             ml_units_size(shortest).text,
             ml_units_size(ml_profile_sampling_bytes(profile)).text
         );
     }
+    fputs("  overhead     ", page->out);
+    ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN, text);
     putc('\n', page->out);
 }
