@@ -93,7 +93,7 @@ static bool decide(
         event->weight_bytes = event->size_bytes;
         event->weight_blocks = 1;
     } else if (ml_poisson_distance(&thread->random, interval) > event->size_bytes) {
-        thread->skipped = 1;
+        thread->skipped++;
         return false;
     } else {
         const struct ml_poisson_weights weights =
@@ -155,7 +155,7 @@ static bool is_needed(
     const enum ml_sampled sampled =
         ml_sampled_set_remove(&ml_process.sampled, key_of(heap, address));
     if (sampled == ML_SAMPLED_NOT && !ml_name_is_in(&heap->exact_in, lane)) {
-        thread->skipped = 1;
+        thread->skipped++;
         return false;
     }
     *out_op |= sampled == ML_SAMPLED_YES ? 0 : ML_FREE_UNSURE;
