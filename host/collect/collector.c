@@ -17,6 +17,7 @@ enum {
     READINGS_MAX = 6, /* a team that is alone has half of them */
     BATCH = 32,       /* reports in one transaction */
     RETRY_S = 5,
+    RETENTION_FIRST_S = 1,
     RETENTION_S = 60,   /* between two looks at what is too old */
     RETENTION_STEP = 50 /* removed at one look, as the loop waits for it */
 };
@@ -326,13 +327,24 @@ static void on_retention(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_collector *collector = watcher->data;
+    struct ml_ledger *ledger = collector->setup.ledger;
     struct ml_error_message error = {.text = ""};
     struct ml_entry entry;
     const uint64_t now_ms = (uint64_t)time(NULL) * 1000;
-    for (unsigned i = 0; i < RETENTION_STEP && ml_ledger_oldest(collector->setup.ledger, &entry) &&
-                         entry.received_ms + collector->setup.retention_s * 1000 < now_ms;
+    const uint64_t kept_ms = collector->setup.retention_s * 1000;
+    const uint64_t before_ms = kept_ms > 0 && kept_ms < now_ms ? now_ms - kept_ms : 0;
+    uint64_t gone_ms = 0;
+    if (ml_store_upkeep(collector->setup.store, before_ms, &gone_ms, &error) != ML_OK) {
+        trouble(collector, "the store's upkeep waits", error.text);
+        return;
+    }
+    const bool is_one_by_one = gone_ms == UINT64_MAX;
+    const uint64_t end_ms = is_one_by_one ? before_ms : gone_ms;
+    for (unsigned i = 0;
+         i < RETENTION_STEP && ml_ledger_oldest(ledger, &entry) && entry.received_ms < end_ms;
          i++) {
-        if (ml_collector_remove(collector, &entry, &error) != ML_OK) {
+        if ((is_one_by_one ? ml_collector_remove(collector, &entry, &error)
+                           : ml_ledger_remove(ledger, &entry)) != ML_OK) {
             trouble(collector, "old reports cannot be removed", error.text);
             return;
         }
@@ -349,9 +361,10 @@ struct ml_collector *ml_collector_new(const struct ml_collector_setup *setup) {
     collector->setup = *setup;
     TAILQ_INIT(&collector->works);
     ml_timer_init(&collector->timer, on_timer, collector);
-    ml_timer_init_every(&collector->retention_timer, on_retention, RETENTION_S, collector);
-    if (setup->retention_s > 0) {
-        ev_timer_again(setup->loop, &collector->retention_timer);
+    ev_timer_init(&collector->retention_timer, on_retention, RETENTION_FIRST_S, RETENTION_S);
+    collector->retention_timer.data = collector;
+    if (!setup->ends_when_idle) {
+        ev_timer_start(setup->loop, &collector->retention_timer);
     }
     go_on_soon(collector, 0);
     return collector;

@@ -1,4 +1,5 @@
-/* What an engine of the store does: the embedded one (host/collect/sqlite/). Room: host (private).
+/* What an engine of the store does: the embedded one (host/collect/sqlite/) and
+ * ClickHouse (host/collect/clickhouse/). Room: host (private).
  * Context: a store belongs to one thread, and what asks it to another; they share nothing.
  *
  * One rule: an engine gives rows. What is made of them, and how it is called in an answer, is the
@@ -22,6 +23,12 @@ struct ml_store_engine {
       struct ml_error_message *error);
     enum ml_status (*remove
     )(struct ml_store *store, const char *team, const char *guid, struct ml_error_message *error);
+    /* See ml_store_upkeep. */
+    enum ml_status (*upkeep
+    )(struct ml_store *store,
+      uint64_t before_ms,
+      uint64_t *out_gone_ms,
+      struct ml_error_message *error);
     /* NULL: with an error message. It outlives nothing of the store but what it was opened with. */
     struct ml_asking *(*ask_open)(const struct ml_store *store, struct ml_error_message *error);
 };

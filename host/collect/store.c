@@ -30,6 +30,15 @@ enum ml_status ml_store_remove(
     return store->engine->remove(store, team, guid, error);
 }
 
+enum ml_status ml_store_upkeep(
+    struct ml_store *store,
+    uint64_t before_ms,
+    uint64_t *out_gone_ms,
+    struct ml_error_message *error
+) {
+    return store->engine->upkeep(store, before_ms, out_gone_ms, error);
+}
+
 /* ---- what all engines say of a report */
 
 int64_t ml_week_of(uint64_t time_ms) {

@@ -19,7 +19,8 @@ struct ml_store_item {
     const uint8_t *team_key; /* ML_TEAM_KEY_BYTES */
 };
 
-/* Errors: ML_ENV_SYSTEM, with an error message. Owner: ml_store_close. */
+/* The embedded store; host/collect/clickhouse/opening.h has another. Errors: ML_ENV_SYSTEM, with an
+ * error message. Owner: ml_store_close. */
 ML_NODISCARD enum ml_status
 ml_store_open(const char *path, struct ml_store **out_store, struct ml_error_message *error);
 void ml_store_close(struct ml_store *take_store);
@@ -37,6 +38,16 @@ ML_NODISCARD enum ml_status ml_store_add(
 /* Remove one report, with its part of all sums. Errors: likewise. */
 ML_NODISCARD enum ml_status ml_store_remove(
     struct ml_store *store, const char *team, const char *guid, struct ml_error_message *error
+);
+
+/* What is due now and then: drop what came before `before_ms` (0: nothing), make sums. What came
+ * before `*out_gone_ms` is gone then; UINT64_MAX: the store drops nothing by itself, each report
+ * wants ml_store_remove. Errors: likewise. */
+ML_NODISCARD enum ml_status ml_store_upkeep(
+    struct ml_store *store,
+    uint64_t before_ms,
+    uint64_t *out_gone_ms,
+    struct ml_error_message *error
 );
 
 #endif

@@ -342,6 +342,16 @@ static enum ml_status take_away(
     return end(store, done, error);
 }
 
+static enum ml_status upkeep(
+    struct ml_store *head, uint64_t before_ms, uint64_t *out_gone_ms, struct ml_error_message *error
+) {
+    (void)head;
+    (void)before_ms;
+    (void)error;
+    *out_gone_ms = UINT64_MAX;
+    return ML_OK;
+}
+
 /* ---- open and close */
 
 static void close_store(struct ml_store *take_store) {
@@ -360,6 +370,7 @@ enum ml_status ml_sqlite_store_open(
         .close = close_store,
         .add = add,
         .remove = take_away,
+        .upkeep = upkeep,
         .ask_open = ml_sqlite_ask_open,
     };
     struct sqlite_store *store = calloc(1, sizeof(*store));
