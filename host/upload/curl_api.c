@@ -27,6 +27,7 @@ bool ml_curl_api_load(struct ml_curl_api *api) {
         {"curl_easy_setopt", offsetof(struct ml_curl_api, easy_setopt)},
         {"curl_easy_getinfo", offsetof(struct ml_curl_api, easy_getinfo)},
         {"curl_easy_strerror", offsetof(struct ml_curl_api, easy_strerror)},
+        {"curl_easy_perform", offsetof(struct ml_curl_api, easy_perform)},
         {"curl_easy_cleanup", offsetof(struct ml_curl_api, easy_cleanup)},
         {"curl_multi_init", offsetof(struct ml_curl_api, multi_init)},
         {"curl_multi_setopt", offsetof(struct ml_curl_api, multi_setopt)},

@@ -1,5 +1,5 @@
-/* libcurl, loaded when an upload is wanted and not before: it brings thirty libraries with it,
- * which a run without uploads need not start with. Room: host. */
+/* libcurl, loaded when an upload is wanted, or ClickHouse, and not before: it brings thirty
+ * libraries with it, which a run without uploads need not start with. Room: host. */
 #ifndef MEMLOG_HOST_UPLOAD_CURL_API_H
 #define MEMLOG_HOST_UPLOAD_CURL_API_H
 
@@ -16,6 +16,7 @@ struct ml_curl_api {
     CURLcode (*easy_setopt)(CURL *easy, CURLoption option, ...);
     CURLcode (*easy_getinfo)(CURL *easy, CURLINFO info, ...);
     const char *(*easy_strerror)(CURLcode code);
+    CURLcode (*easy_perform)(CURL *easy);
     void (*easy_cleanup)(CURL *easy);
     CURLM *(*multi_init)(void);
     CURLMcode (*multi_setopt)(CURLM *multi, CURLMoption option, ...);
