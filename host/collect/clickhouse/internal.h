@@ -1,0 +1,101 @@
+/* What the files of this engine share. Room: host (private). */
+#ifndef MEMLOG_HOST_COLLECT_CLICKHOUSE_INTERNAL_H
+#define MEMLOG_HOST_COLLECT_CLICKHOUSE_INTERNAL_H
+
+#include <limits.h>
+
+#include "host/collect/clickhouse/batches.h"
+#include "host/collect/clickhouse/block.h"
+#include "host/collect/clickhouse/id_map.h"
+#include "host/collect/clickhouse/node.h"
+#include "host/collect/clickhouse/opening.h"
+#include "host/collect/clickhouse/sql.h"
+#include "host/collect/engine.h"
+
+extern const char ml_click_schema[];    /* schema.sql */
+extern const char ml_click_questions[]; /* questions.sql */
+
+enum { ML_CLICK_QUERY_ID_BYTES = 64 };
+
+struct ml_click_store {
+    struct ml_store head;
+    char *urls, *login_path, *batches_path; /* for what asks */
+    struct ml_click_nodes nodes;
+    struct ml_click_batches batches;
+    struct ml_id_map sent; /* stacks that are at all nodes for sure */
+};
+
+/* ---- prepare.c */
+
+/* All nodes have all tables, and are those that their cluster of that name knows. Errors:
+ * ML_ENV_SYSTEM: one is away; ML_ENV_REFUSED: they are set up in another way; with an error
+ * message. */
+ML_NODISCARD enum ml_status
+ml_click_prepare(struct ml_click_store *store, struct ml_error_message *error);
+
+/* ---- settle.c */
+
+/* Wait until the server does not work on that query any more. Errors: ML_ENV_SYSTEM, with an error
+ * message. */
+ML_NODISCARD enum ml_status ml_click_wait_gone(
+    struct ml_click_nodes *nodes, size_t node, const char *query_id, struct ml_error_message *error
+);
+
+/* Find out what became of each insert that is on its way, and bring it to its end. Afterwards a
+ * report is there with all of its rows, or with none. Errors: likewise. */
+ML_NODISCARD enum ml_status
+ml_click_settle(struct ml_click_store *store, struct ml_error_message *error);
+
+void ml_click_query_id(
+    const struct ml_click_batch *batch, const char *table, char out_id[ML_CLICK_QUERY_ID_BYTES]
+);
+
+/* ---- rows.c */
+
+/* A report's ids, by its own numbers; number 0: none. Owner: ml_click_ids_fini. */
+struct ml_click_ids {
+    int64_t *frames, *stacks, *names;
+};
+bool ml_click_ids_of(const struct ml_store_item *item, struct ml_click_ids *out_ids);
+void ml_click_ids_fini(struct ml_click_ids *ids);
+
+/* The blocks of some reports. Owner: ml_click_rows_fini. */
+struct ml_click_rows {
+    struct ml_click_block frames, stacks, samples, dumps;
+    struct ml_id_map stacks_put, frames_put; /* in the blocks already */
+};
+void ml_click_rows_init(struct ml_click_rows *rows);
+void ml_click_rows_fini(struct ml_click_rows *rows);
+
+/* Add frames and stacks that `sent` does not have. False: memory ran out. */
+bool ml_click_rows_of_stacks(
+    struct ml_click_rows *rows,
+    const struct ml_store_item *item,
+    const struct ml_click_ids *ids,
+    const struct ml_id_map *sent
+);
+/* Add samples and dump. */
+bool ml_click_rows_of_report(
+    struct ml_click_rows *rows,
+    const struct ml_store_item *item,
+    const struct ml_click_ids *ids,
+    uint64_t batch
+);
+
+/* The partition of a report. */
+int64_t ml_click_kept(const struct ml_store_item *item);
+
+/* ---- questions.c */
+
+struct ml_asking *ml_click_ask_open(const struct ml_store *store, struct ml_error_message *error);
+
+/* ---- upkeep.c */
+
+enum ml_status ml_click_upkeep(
+    struct ml_store *store,
+    uint64_t before_ms,
+    uint64_t *out_gone_ms,
+    struct ml_error_message *error
+);
+
+#endif
