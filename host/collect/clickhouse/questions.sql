@@ -1,0 +1,103 @@
+-- What is asked of ClickHouse. Each statement stands behind "-- name: NAME" and gives the columns of the one of that name in
+-- host/collect/sqlite/questions.sql. :team, :guid, ... are texts. :and_program is "AND program = ..." where the question says one, else
+-- nothing; likewise the other :and_. :rolled are the weeks whose sums are made; samples of the others are read themselves.
+-- No alias is called as a column: 18.16 takes one for the other.
+
+-- name: programs
+SELECT program, count(), uniqExact(build), uniqExact(host), sum(control), max(time_ms), avg(toFloat64(live)), max(peak)
+FROM dumps WHERE team = :team AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
+GROUP BY program ORDER BY count() DESC, program LIMIT :limit
+
+-- name: builds
+SELECT build, max(version), min(time_ms), max(time_ms), count(), uniqExact(host), sum(control),
+  avgIf(toFloat64(live), control = 1), avgIf(toFloat64(live) * toFloat64(live), control = 1), avg(toFloat64(live)), max(peak)
+FROM dumps WHERE team = :team AND program = :program AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
+GROUP BY build ORDER BY min(time_ms) DESC, build LIMIT :limit
+
+-- name: dumps_of_sums
+SELECT count(), sum(toFloat64(live)), sum(toFloat64(peak)), sum(toFloat64(total))
+FROM dumps WHERE team = :team :and_program :and_build AND week BETWEEN :from AND :until AND kept >= :from_day AND control >= :control
+
+-- name: top
+SELECT names, max(s), sum(l), sum(p), sum(t), sum(c), max(m), sum(b)
+FROM (
+  SELECT names, max(stack) AS s, sum(live) AS l, sum(peak) AS p, sum(total) AS t, sum(n) AS c, max(most) AS m, sum(live_n) AS b
+  FROM sums WHERE team = :team :and_program :and_build AND kept IN (:rolled) AND week BETWEEN :from AND :until
+    AND control >= :control AND stack != 0
+  GROUP BY names
+  UNION ALL
+  SELECT names, max(stack) AS s, sum(toFloat64(live)) AS l, sum(toFloat64(peak)) AS p, sum(toFloat64(total)) AS t, sum(first) AS c,
+    max(stack_live) AS m, sum(toFloat64(live_n)) AS b
+  FROM samples WHERE team = :team :and_program :and_build AND kept NOT IN (:rolled) AND kept >= :from_day
+    AND week BETWEEN :from AND :until AND control >= :control AND stack != 0
+  GROUP BY names) AS two
+GROUP BY names ORDER BY multiIf(:metric = 1, sum(p), :metric = 2, sum(t), sum(l)) DESC, names LIMIT :limit
+
+-- name: hosts_of_names
+SELECT names, uniqExact(host) FROM samples
+WHERE team = :team :and_program :and_build AND names IN (:ids) AND kept >= :from_day AND week BETWEEN :from AND :until
+  AND control >= :control
+GROUP BY names
+
+-- name: sums
+SELECT stack, sum(l), sum(p), sum(t)
+FROM (
+  SELECT stack, sum(live) AS l, sum(peak) AS p, sum(total) AS t
+  FROM sums WHERE team = :team :and_program :and_build AND kept IN (:rolled) AND week BETWEEN :from AND :until
+    AND control >= :control
+  GROUP BY stack
+  UNION ALL
+  SELECT stack, sum(toFloat64(live)) AS l, sum(toFloat64(peak)) AS p, sum(toFloat64(total)) AS t
+  FROM samples WHERE team = :team :and_program :and_build AND kept NOT IN (:rolled) AND kept >= :from_day
+    AND week BETWEEN :from AND :until AND control >= :control
+  GROUP BY stack) AS two
+GROUP BY stack ORDER BY stack
+
+-- name: path
+SELECT id, stacks, frames FROM stacks WHERE team = :team AND id IN (:ids)
+
+-- name: node
+SELECT id, function, module, build_id, place FROM frames WHERE team = :team AND id IN (:ids)
+
+-- name: control_dumps
+SELECT count() FROM dumps WHERE team = :team AND program = :program AND build = :build AND control = 1 AND live > 0
+
+-- name: shares
+SELECT names, max(s), sum(if(b = :build, share, 0)), sum(if(b = :build, share * share, 0)),
+  sum(if(b = :other, share, 0)), sum(if(b = :other, share * share, 0))
+FROM (
+  SELECT guid, build AS b, names, max(stack) AS s, sum(toFloat64(live)) / max(dump_live) AS share FROM samples
+  WHERE team = :team AND program = :program AND build IN (:build, :other) AND control = 1 AND dump_live > 0
+    AND stack != 0
+  GROUP BY guid, build, names) AS one
+GROUP BY names ORDER BY names
+
+-- name: median_of_control
+SELECT quantileExact(0.5)(live) FROM dumps WHERE team = :team AND program = :program :and_build AND control = 1 HAVING count() > 0
+
+-- name: hosts
+SELECT host, count(), max(live), avg(toFloat64(live)), max(time_ms), max(build)
+FROM dumps WHERE team = :team AND program = :program :and_build AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
+GROUP BY host ORDER BY max(live) DESC, host LIMIT :limit
+
+-- name: hosts_of_stack
+SELECT host, count(), max(l), avg(l), max(t), max(b)
+FROM (
+  SELECT host, guid, sum(toFloat64(live)) AS l, max(time_ms) AS t, max(build) AS b FROM samples
+  WHERE team = :team AND names = :names :and_program :and_build AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
+  GROUP BY host, guid) AS one
+GROUP BY host ORDER BY max(l) DESC, host LIMIT :limit
+
+-- name: reports
+SELECT guid, time_ms, program, build, version, host, cause, reason, control, complete, covered, sampling, processes, live, peak, total,
+  private_bytes, left_bytes
+FROM dumps WHERE team = :team :and_program :and_build :and_host :and_guid AND time_ms BETWEEN :from_ms AND :until_ms
+  AND kept >= :from_day
+ORDER BY time_ms DESC, guid LIMIT :limit
+
+-- name: rows
+SELECT stack, role, process, heap, type, sum(live), sum(live_n), sum(peak), sum(peak_n), sum(total), sum(total_n)
+FROM samples WHERE team = :team AND guid = :guid
+  AND (kept, program, build) IN (SELECT kept, program, build FROM :db.dumps_local WHERE team = :team AND guid = :guid)
+GROUP BY stack, role, process, heap, type
+ORDER BY sum(live) DESC, sum(peak) DESC, stack, role, process, heap, type LIMIT :limit
