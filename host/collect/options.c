@@ -17,13 +17,20 @@ enum {
 
 static bool read_store(void *to, const char *value, struct ml_error_message *why) {
     static const char sqlite[] = "sqlite:";
+    static const char clickhouse[] = "clickhouse:";
     struct ml_collect_options *options = to;
-    if (strncmp(value, sqlite, sizeof(sqlite) - 1) != 0 || value[sizeof(sqlite) - 1] == '\0') {
-        ml_error_set(why, "a store is sqlite:PATH");
-        return false;
+    options->store = options->clickhouse = NULL;
+    if (strncmp(value, sqlite, sizeof(sqlite) - 1) == 0 && value[sizeof(sqlite) - 1] != '\0') {
+        options->store = value + sizeof(sqlite) - 1;
+        return true;
     }
-    options->store = value + sizeof(sqlite) - 1;
-    return true;
+    if (strncmp(value, clickhouse, sizeof(clickhouse) - 1) == 0 &&
+        value[sizeof(clickhouse) - 1] != '\0') {
+        options->clickhouse = value + sizeof(clickhouse) - 1;
+        return true;
+    }
+    ml_error_set(why, "a store is sqlite:PATH or clickhouse:URL[,URL...]");
+    return false;
 }
 
 static bool read_listen(void *to, const char *value, struct ml_error_message *why) {
@@ -54,8 +61,13 @@ static bool read_folder(void *to, const char *value, struct ml_error_message *wh
 static const struct ml_option options_list[] = {
     {.name = "--store",
      ML_READ_BY(read_store),
-     .value = "sqlite:PATH",
-     .help = "where reports are kept to be asked about; made if it is missing"},
+     .value = "KIND:PLACE",
+     .help = "where reports are kept to be asked about: sqlite:PATH, made if it is missing, or "
+             "clickhouse:URL[,URL...], servers at http://HOST:PORT/DATABASE ('memlog')"},
+    {.name = "--store-auth",
+     ML_PATH_TO(struct ml_collect_options, store_auth),
+     .value = "FILE",
+     .help = "who asks ClickHouse: one line, USER PASSWORD"},
     {.name = "--listen",
      ML_READ_BY(read_listen),
      .value = "[ADDRESS:]PORT",
@@ -68,11 +80,11 @@ static const struct ml_option options_list[] = {
      ML_PATH_TO(struct ml_collect_options, tokens),
      .value = "FILE",
      .help = "who may send and who may ask: lines TEAM write|read|admin TOKEN (PATH.tokens, made "
-             "with new ones if it is missing)"},
+             "with new ones if it is missing; DIR.tokens with ClickHouse)"},
     {.name = "--spool",
      ML_PATH_TO(struct ml_collect_options, spool),
      .value = "DIR",
-     .help = "where the reports themselves are kept (PATH.spool)"},
+     .help = "where the reports themselves are kept (PATH.spool); wanted with ClickHouse"},
     {.name = "--folder",
      ML_READ_BY(read_folder),
      .value = "[TEAM:]DIR",
@@ -130,7 +142,7 @@ const struct ml_option_table ml_collect_table = {
     .program = "memlog",
     .name = "collect",
     .summary = "take in the reports of many machines, and answer questions about them",
-    .usage = "--store=sqlite:PATH [OPTIONS]",
+    .usage = "--store=KIND:PLACE [OPTIONS]",
     .about =
         "Takes in what memlog run --upload=http://ADDRESS:PORT/ sends, keeps each report once, "
         "and adds them up by program, build and stack. 'memlog fleet' asks.",
@@ -150,8 +162,15 @@ struct ml_collect_options ml_collect_options_default(void) {
 }
 
 const char *ml_collect_options_wrong(const struct ml_collect_options *options) {
-    if (options->store == NULL) {
-        return "say where reports are kept: --store=sqlite:PATH";
+    if (options->store == NULL && options->clickhouse == NULL) {
+        return "say where reports are kept: --store=sqlite:PATH, or clickhouse:URL";
+    }
+    if (options->clickhouse != NULL && options->spool == NULL) {
+        return "say where the reports themselves are kept, and wait while ClickHouse is away: "
+               "--spool=DIR";
+    }
+    if (options->clickhouse == NULL && options->store_auth != NULL) {
+        return "--store-auth is for --store=clickhouse:URL";
     }
     if ((options->tls_cert != NULL) != (options->tls_key != NULL)) {
         return "--tls-cert and --tls-key belong together";

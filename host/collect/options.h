@@ -16,9 +16,11 @@ struct ml_collect_folder {
 };
 
 struct ml_collect_options {
-    const char *store;  /* the path of its database */
-    const char *tokens; /* NULL: STORE.tokens, made if it is missing */
-    const char *spool;  /* NULL: STORE.spool */
+    const char *store;      /* the path of its database; NULL: in ClickHouse */
+    const char *clickhouse; /* URL[,URL...] */
+    const char *store_auth; /* USER PASSWORD of ClickHouse; NULL: none */
+    const char *tokens;     /* NULL: STORE.tokens, or SPOOL.tokens, made if it is missing */
+    const char *spool;      /* NULL: STORE.spool */
     struct ml_page_place place;
     bool is_remote; /* others than this machine may reach it */
     const char *tls_cert, *tls_key, *client_ca;

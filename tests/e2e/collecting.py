@@ -70,10 +70,11 @@ def name_of(body):
 class Collector:
     """One process of it over a folder that stays."""
 
-    def __init__(self, folder, *options, tokens=None, environment=None):
+    def __init__(self, folder, *options, tokens=None, environment=None, place=None):
         self.folder, self.options, self.environment = folder, options, environment
         self.port = free_port()
         self.store = folder / "fleet.db"
+        self.place = place or f"sqlite:{self.store}"  # of the reports
         self.tokens_file = folder / "tokens"
         if tokens is None:
             tokens = {"default": {"write": 16 * "w", "read": 16 * "r", "admin": 16 * "a"}}
@@ -90,7 +91,7 @@ class Collector:
         self.close_log()
         self.log = open(self.folder / "collect.log", "ab")  # pylint: disable=consider-using-with
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
-            [*self.command, f"--store=sqlite:{self.store}", f"--tokens={self.tokens_file}",
+            [*self.command, f"--store={self.place}", f"--tokens={self.tokens_file}",
              f"--listen=127.0.0.1:{self.port}", *self.options, *options],
             stdout=self.log, stderr=self.log, env=self.environment, preexec_fn=self.before_exec)
         deadline = time.monotonic() + harness.TIMEOUT

@@ -11,6 +11,7 @@
 
 #include <ev.h>
 
+#include "host/collect/clickhouse/opening.h"
 #include "host/collect/collector.h"
 #include "host/collect/server/folders.h"
 #include "host/collect/options.h"
@@ -61,15 +62,17 @@ static void on_signal(struct ev_loop *loop, ev_signal *watcher, int events) {
     ev_break(loop, EVBREAK_ALL);
 }
 
-/* The store's path and a suffix, where nothing else was said. */
+/* The store's path and a suffix, where nothing else was said; ClickHouse has no path here, so it is
+ * the spool's. */
 static void
 path_of(const struct parts *parts, const char *said, const char *suffix, char out_path[PATH_MAX]) {
+    const char *own = parts->options.store != NULL ? parts->options.store : parts->options.spool;
     (void)snprintf(
         out_path,
         PATH_MAX,
         "%.*s%s",
         PATH_MAX - SUFFIX_BYTES,
-        said != NULL ? said : parts->options.store,
+        said != NULL ? said : own,
         said != NULL ? "" : suffix
     );
 }
@@ -110,11 +113,29 @@ static bool tls_read(struct parts *parts, struct ml_error_message *error) {
 
 static bool open_store(struct parts *parts, struct ml_error_message *error) {
     struct ml_collect_options *options = &parts->options;
+    char batches_path[PATH_MAX];
     path_of(parts, options->tokens, ".tokens", parts->tokens_path);
     path_of(parts, options->spool, ".spool", parts->spool_path);
+    (void)snprintf(
+        batches_path,
+        sizeof(batches_path),
+        "%.*s/batches.db",
+        PATH_MAX - SUFFIX_BYTES,
+        parts->spool_path
+    );
+    const struct ml_click_place place = {
+        .urls = options->clickhouse,
+        .login_path = options->store_auth,
+        .batches_path = batches_path,
+    };
     if (ml_paths_find(ML_ANALYZER_FILE, parts->analyzer_path, error) != ML_OK ||
-        ml_ledger_open(parts->spool_path, &parts->ledger, error) != ML_OK ||
-        ml_store_open(options->store, &parts->store, error) != ML_OK) {
+        ml_ledger_open(parts->spool_path, &parts->ledger, error) != ML_OK) {
+        return false;
+    }
+    const enum ml_status status = options->store != NULL
+                                      ? ml_store_open(options->store, &parts->store, error)
+                                      : ml_click_store_open(&place, &parts->store, error);
+    if (status != ML_OK) {
         return false;
     }
     const struct ml_collector_setup setup = {
@@ -208,14 +229,16 @@ static void close_parts(struct parts *parts) {
 static void say_where(const struct parts *parts) {
     const struct ml_page_place *place = &parts->options.place;
     const bool is_six = strchr(place->address, ':') != NULL;
+    const char *store =
+        parts->options.store != NULL ? parts->options.store : parts->options.clickhouse;
     if (place->kind == ML_PAGE_UNIX) {
-        ml_say(&parts->log, "collecting into %s at %s", parts->options.store, place->path);
+        ml_say(&parts->log, "collecting into %s at %s", store, place->path);
         return;
     }
     ml_say(
         &parts->log,
         "collecting into %s at %s://%s%s%s:%u; its tokens are in %s",
-        parts->options.store,
+        store,
         parts->options.tls_cert != NULL ? "https" : "http",
         is_six ? "[" : "",
         place->address,

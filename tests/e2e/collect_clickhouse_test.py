@@ -1,0 +1,392 @@
+"""The collector on two servers of ClickHouse: the same answers as the embedded store's; each report once, whatever dies; a node that is away."""
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+import unittest
+
+import clickhouse
+import collecting
+import harness
+from collecting import packed, trace
+
+MIB = 1 << 20
+DAY_MS = 86400000
+LEAK, CACHE = ("main", "serve", "leak"), ("main", "serve", "cache")
+NASTY = ("'; DROP TABLE dumps_local; --", "\\' OR 1 = 1 --", "\\", "a\tb\nc", "$$x$$ {x:String} :team ?", "x') FORMAT Null --", "%s%d%00", "\u202ex\u0007", "é`\"")
+
+
+@unittest.skipUnless(clickhouse.SERVER, "clickhouse-server")
+class Case(harness.Case):
+    def servers(self, count=2, **who):
+        servers = clickhouse.servers(self.folder, count, **who)
+        for one in servers:
+            self.addCleanup(one.stop)
+            one.start()
+        return servers
+
+    def collector(self, *options, name="click", place=None, **how):
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        if place:
+            options = (f"--spool={folder}/spool", *options)
+        collector = collecting.Collector(folder, *options, environment=self.environment(), place=place, **how)
+        self.addCleanup(lambda: collector.process and collector.process.poll() is None and collector.stop(signal.SIGKILL))
+        return collector
+
+    @staticmethod
+    def place(nodes):
+        return "clickhouse:" + ",".join(one.url for one in nodes)
+
+    def both(self, bodies, edit=lambda ledger: None, teams=None):
+        """The same accepted reports, with the same ids, in either store: both are filled from one spool."""
+        small = self.collector(name="small", tokens=teams).start()
+        for guid, body, team in bodies:
+            self.assertEqual(small.send(body, guid=guid, team=team), 200)
+        self.settle(small, teams)
+        small.stop()
+        spool = self.folder / "small" / "fleet.db.spool"
+        with sqlite3.connect(spool / "ledger.db") as ledger:
+            edit(ledger)
+        for suffix in ("", "-wal", "-shm"):
+            (self.folder / "small" / f"fleet.db{suffix}").unlink(missing_ok=True)
+        nodes = self.servers()
+        large = self.collector(place=self.place(nodes), tokens=teams)
+        shutil.copytree(spool, self.folder / "click" / "spool")
+        for one in (small, large):
+            subprocess.run(
+                [str(harness.MEMLOG), "collect", f"--store={one.place}", *one.options, "--rebuild"],
+                check=True, env=self.environment(), timeout=harness.TIMEOUT)
+            one.start("--retention=0")
+        return small, large, nodes
+
+    @staticmethod
+    def settle(collector, teams=None):
+        team = next(iter(teams or {"default": 0}))
+        deadline = time.monotonic() + harness.TIMEOUT
+        while collector.figures(team)["waiting"]:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{collector.figures(team)}: {collector.said()[-3000:]}")
+            time.sleep(0.05)
+        return collector.figures(team)
+
+    def assert_same(self, one, other, where=""):
+        """Equal but for the last digits of sums that were added up in another order."""
+        if isinstance(one, float) or isinstance(other, float):
+            self.assertTrue(math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12), f"{where}: {one} {other}")
+        elif isinstance(one, dict):
+            self.assertEqual(list(one), list(other), where)
+            for key, value in one.items():
+                self.assert_same(value, other[key], f"{where}.{key}")
+        elif isinstance(one, list):
+            self.assertEqual(len(one), len(other), where)
+            for number, value in enumerate(one):
+                self.assert_same(value, other[number], f"{where}[{number}]")
+        else:
+            self.assertEqual(one, other, where)
+
+
+def reports(chance, now_ms, count=120):
+    """Reports of several programs, builds, hosts and weeks, with recursion, equal names in other builds, frames without a name, and one empty."""
+    bodies = []
+    stacks = [("main", *(chance.choice(("a", "b", "[no name]", NASTY[chance.randrange(len(NASTY))])) for _ in range(chance.randrange(1, 7)))) for _ in range(50)]
+    for number in range(count):
+        rows = [(stack, *(chance.randrange(1 << 20) for _ in range(3))) for stack in chance.sample(stacks, 20)]
+        rows += rows[:3]  # the same stack again
+        bodies.append((f"g{number}", packed(trace(
+            rows if number else [], program="prog" if number % 5 else chance.choice(NASTY), build=f"b{number % 3}", host=f"h{number % 11}",
+            version=f"1.{number % 4}", control=number % 3 == 1 or number % 7 == 0, process=chance.choice(("prog", "helper")), role=chance.choice(("main", NASTY[0])),
+            time_ns=(now_ms - chance.randrange(40 * DAY_MS)) * 1000000)), "default"))
+    return bodies
+
+
+class Answers(Case):
+    def questions(self, small):
+        (leaf, *_) = small.ask("top", program="prog")["stacks"]
+        now_ms = int(time.time() * 1000)
+        spans = ({}, {"from": now_ms - 10 * DAY_MS}, {"until": now_ms - 20 * DAY_MS}, {"from": now_ms - 25 * DAY_MS, "until": now_ms - 15 * DAY_MS})
+        words = ({}, {"program": "prog"}, {"program": "prog", "build": "b1"}, {"program": "nobody"}, {"limit": 3}, {"control": "1"}, *({"program": name} for name in NASTY),
+                 *({"program": "prog", "build": name, "host": name} for name in NASTY))
+        for question in ("programs", "builds", "top", "flame", "hosts", "reports"):
+            for word in words:
+                for span in spans:
+                    yield question, {**word, **span}
+        for metric in ("peak", "total"):
+            yield "top", {"metric": metric, "limit": 7}
+        for build, other in (("b0", "b1"), ("b1", "b2"), ("b0", "nobody"), (NASTY[0], NASTY[1])):
+            yield "diff", {"program": "prog", "build": build, "other": other}
+        for guid in ("g0", "g1", "g7", "nobody", NASTY[0]):
+            yield "report", {"guid": guid}
+        for stack in (leaf["stack"], "1", "9223372036854775807"):
+            yield "hosts", {"stack": stack}
+            yield "hosts", {"stack": stack, "program": "prog", "limit": 2}
+
+    def compare(self, small, large):
+        count = 0
+        for question, words in self.questions(small):
+            told = []
+            for one in (small, large):
+                query = collecting.urllib.parse.urlencode(words)
+                told.append(one.request("GET", f"/api/v1/fleet/{question}?{query}", token=one.tokens["default"]["read"]))
+            with self.subTest(question, **words):
+                self.assertEqual(told[0][0], told[1][0], told)
+                if told[0][0] == 200:
+                    self.assert_same(*(json.loads(body) for _, _, body in told), question)
+                    count += 1
+        return count
+
+    def test_both_stores_give_the_same_answers(self):
+        """To every question, also of names that want to be SQL, and of nodes with a part of the reports each."""
+        small, large, nodes = self.both(reports(random.Random(2), int(time.time() * 1000)))
+        parts = [int(node.ask("SELECT count() FROM memlog.dumps_local")) for node in nodes]
+        self.assertEqual(sum(parts), 120)
+        self.assertTrue(all(parts), parts)
+        self.assertGreater(self.compare(small, large), 200)
+        self.assertIn("dumps_local", nodes[0].ask("SHOW TABLES FROM memlog"))
+
+    def test_sums_of_past_weeks_are_those_of_the_samples(self):
+        """Reports that arrived weeks ago are asked for by sums that are made of each week; and nothing else."""
+        now_ms = int(time.time() * 1000)
+
+        def edit(ledger):
+            ledger.execute("UPDATE reports SET received_ms = ? - (id % 4) * 7 * 86400000", (now_ms,))
+
+        small, large, nodes = self.both(reports(random.Random(4), now_ms), edit)
+
+        def made():
+            return sum(int(node.ask("SELECT uniqExact(kept) FROM memlog.sums_local")) for node in nodes)
+
+        there = "SELECT uniqExact(kept) FROM memlog.samples_local WHERE kept < toMonday(today())"
+        wanted = sum(int(node.ask(there)) for node in nodes)
+        self.assertGreaterEqual(wanted, 3)
+        self.wait_for("the sums of all weeks", lambda: made() == wanted)
+        time.sleep(0.5)  # it marks the last of them
+        self.assertGreater(self.compare(small, large), 200)
+        # What the sums say is what is told of their weeks.
+        for node in nodes:
+            node.ask("ALTER TABLE memlog.samples_local DELETE WHERE kept < toMonday(today())")
+        self.wait_for("the samples' end", lambda: all(node.ask("SELECT count() FROM memlog.samples_local WHERE kept < toMonday(today())") == "0" for node in nodes))
+        for question in ("top", "flame"):
+            told = [one.ask(question, program="prog", limit=1000) for one in (small, large)]
+            for answer in told:
+                for stack in answer.get("stacks", ()):
+                    stack["hosts"] = 0  # by samples alone
+            self.assert_same(*told)
+
+    def test_a_removed_report_is_gone_from_every_sum(self):
+        nodes = self.servers()
+        collector = self.collector(place=self.place(nodes))
+        collector.start()
+        for number in range(6):
+            self.assertEqual(collector.send(trace([(LEAK, MIB << number, 1, 1)]), guid=f"g{number}"), 200)
+        collector.settle()
+        admin = collector.tokens["default"]["admin"]
+        self.assertEqual(collector.request("DELETE", "/api/v1/fleet/report?guid=g5", token=admin)[0], 200)
+        self.assertEqual(collector.request("DELETE", "/api/v1/fleet/report?guid=g5", token=admin)[0], 404)
+        top = collector.ask("top")
+        self.assertEqual((top["dumps"], top["live_bytes"], top["stacks"][0]["live_bytes"]), (5, 31 * MIB, 31 * MIB))
+        self.assertEqual(len(collector.ask("reports")["reports"]), 5)
+
+    def test_whole_weeks_are_dropped(self):
+        nodes = self.servers()
+        collector = self.collector(place=self.place(nodes))
+        collector.start("--retention=0")
+        for number in range(8):
+            self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)]), guid=f"g{number}"), 200)
+        collector.stop()
+        for node in nodes:
+            node.ask("DROP DATABASE memlog")
+        (self.folder / "click" / "spool" / "batches.db").unlink()
+        with sqlite3.connect(self.folder / "click" / "spool" / "ledger.db") as ledger:
+            ledger.execute("UPDATE reports SET state = 0, received_ms = received_ms - 86400000 * 100 * (id <= 4)")
+        collector.start("--retention=0")
+        collector.settle()
+        self.assertEqual(collector.ask("top")["dumps"], 8)
+        collector.stop()
+        collector.start("--retention=30d")
+        self.wait_for("the old ones' end", lambda: collector.ask("top")["dumps"] == 4)
+        self.wait_for("theirs in the ledger", lambda: collector.figures()["stored"] == 4)
+        self.assertEqual({one["guid"] for one in collector.ask("reports")["reports"]}, {"g4", "g5", "g6", "g7"})
+        self.assertEqual({node.ask("SELECT uniqExact(partition) < 2 FROM system.parts WHERE active AND database = 'memlog' AND table = 'samples_local'") for node in nodes}, {"1"})
+
+
+class Once(Case):
+    def count(self, nodes):
+        """(dumps, different ones, samples, different ones) of all nodes together."""
+        one = nodes[0].ask("SELECT count(), uniqExact(guid) FROM memlog.dumps").split()
+        other = nodes[0].ask("SELECT count(), uniqExact(guid, stack) FROM memlog.samples").split()
+        return tuple(map(int, one + other))
+
+    def test_whatever_dies_none_is_lost_and_none_doubled(self):
+        """Servers and the collector are killed at any moment, and connections to the servers are cut, in what is sent and in what is answered."""
+        kills = int(os.environ.get("MEMLOG_TEST_KILLS", "12"))
+        chance = random.Random(8)
+        nodes = self.servers()
+        links = [clickhouse.Link(node, chance) for node in nodes]
+        for link in links:
+            self.addCleanup(link.close)
+        collector = self.collector(place=self.place(links))
+        collector.start()
+        bodies = {f"g{number}": packed(trace([((*LEAK, f"f{number % 300}"), 1000 + number, 0, 0), (CACHE, 10, 0, 0)], host=f"h{number % 5}"))
+                  for number in range(kills * 30)}
+        todo = list(bodies)
+        done = threading.Event()
+
+        def send():
+            while todo and not done.is_set():
+                guid = todo.pop()
+                try:
+                    if collector.send(bodies[guid], guid=guid) != 200:
+                        todo.append(guid)
+                except OSError:
+                    todo.append(guid)
+                    time.sleep(0.02)
+                time.sleep(chance.random() * 0.02)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            for number in range(kills):
+                for link in links:
+                    link.share = 0.15
+                time.sleep(chance.random() * 1.5)
+                if number % 3 == 2:
+                    node = chance.choice(nodes)
+                    node.stop(signal.SIGKILL)
+                    time.sleep(chance.random() * 0.3)
+                    node.start()
+                else:
+                    collector.stop(signal.SIGKILL)
+                    collector.start()
+        finally:
+            for link in links:
+                link.share = 0.0
+            sender.join()
+            done.set()
+        self.assertGreater(sum(link.cuts for link in links), kills // 2)
+        self.assertEqual(collector.settle(), {"waiting": 0, "stored": len(bodies), "refused": 0})
+        self.assertEqual(self.count(nodes), (len(bodies), len(bodies), 2 * len(bodies), 2 * len(bodies)))
+        top = collector.ask("top", limit=1000)
+        self.assertEqual((top["dumps"], top["live_bytes"]), (len(bodies), sum(1010 + number for number in range(len(bodies)))))
+        self.assertEqual(sum(stack["live_bytes"] for stack in top["stacks"]), top["live_bytes"])
+        with sqlite3.connect(self.folder / "click" / "spool" / "batches.db") as batches:
+            self.assertEqual(batches.execute("SELECT count(*) FROM batches").fetchone(), (0,))
+
+    def test_an_insert_that_is_cut_anywhere_stores_nothing(self):
+        """What the collector's exactly-once stands on, of this very server: a block in Native is stored whole or not at all."""
+        (node,) = self.servers(1)
+        node.ask("CREATE TABLE t (x UInt64) ENGINE = MergeTree ORDER BY x")
+        block = b"\x01\x64" + b"\x01x\x06UInt64" + b"".join(number.to_bytes(8, "little") for number in range(100))
+        head = f"POST /?query=INSERT+INTO+t+FORMAT+Native HTTP/1.1\r\nHost: x\r\nContent-Length: {len(block)}\r\n\r\n".encode()
+        for cut in (0, 1, 2, 5, 11, 12, 19, 20, 411, 412, len(block) - 8, len(block) - 1):
+            with clickhouse.socket.create_connection(("127.0.0.1", node.http)) as connection:
+                connection.sendall(head + block[:cut])
+                connection.shutdown(clickhouse.socket.SHUT_WR)
+                connection.recv(1000)
+            self.assertEqual(node.ask("SELECT count() FROM t"), "0", cut)
+        with clickhouse.socket.create_connection(("127.0.0.1", node.http)) as connection:
+            connection.sendall(head + block)
+            self.assertIn(b" 200 ", connection.recv(1000))
+        self.assertEqual(node.ask("SELECT count() FROM t"), "100")
+
+
+class Away(Case):
+    def test_a_node_that_is_away_is_said_and_its_reports_wait(self):
+        nodes = self.servers()
+        collector = self.collector(place=self.place(nodes))
+        collector.start()
+        for number in range(2):  # a batch each, and so a node each
+            self.assertEqual(collector.send(trace([(LEAK, MIB << number, 0, 0)]), guid=f"g{number}"), 200)
+            collector.settle()
+        self.assertEqual([node.ask("SELECT count() FROM memlog.dumps_local") for node in nodes], ["1", "1"])
+        for away in (1, 0):
+            with self.subTest(away):
+                nodes[away].stop()
+                for question, words in (("programs", {}), ("top", {}), ("flame", {}), ("hosts", {"program": "prog"}), ("reports", {})):
+                    told = collector.ask(question, **words)
+                    self.assertEqual(told["missing_shards"], [nodes[away].url], question)
+                there = nodes[1 - away].ask("SELECT count() FROM memlog.dumps_local")
+                self.assertEqual(str(collector.ask("top")["dumps"]), there)
+                self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)]), guid=f"late{away}"), 200)
+                time.sleep(0.5)
+                self.assertEqual(collector.figures()["waiting"], 1)
+                nodes[away].start()
+                collector.settle()
+                told = collector.ask("top")
+                self.assertEqual((told["missing_shards"], told["dumps"]), ([], 4 - away))
+
+    def test_with_all_of_them_away_it_starts_and_takes_reports(self):
+        nodes = self.servers()
+        for node in nodes:
+            node.stop()
+        collector = self.collector(place=self.place(nodes))
+        collector.start()
+        self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)]), guid="early"), 200)
+        self.assertGreaterEqual(collector.request("GET", "/api/v1/fleet/top", token=collector.tokens["default"]["read"])[0], 500)
+        for node in nodes:
+            node.start()
+        collector.settle()
+        self.assertEqual(collector.ask("top")["live_bytes"], MIB)
+
+
+class Words(Case):
+    def refused(self, *words):
+        answer = subprocess.run(
+            [str(harness.MEMLOG), "collect", *words, "--listen=127.0.0.1:0"], capture_output=True, text=True, env=self.environment(), check=False,
+            cwd=self.folder, timeout=harness.TIMEOUT)
+        self.assertNotEqual(answer.returncode, 0)
+        return answer.stderr
+
+    def test_what_does_not_fit_is_said(self):
+        cases = {
+            ("--store=clickhouse:",): "a store is sqlite:PATH or clickhouse:URL",
+            ("--store=clickhouse:http://127.0.0.1:1",): "--spool=DIR",
+            ("--store=sqlite:a", "--store-auth=b"): "--store-auth is for",
+            ("--store=clickhouse:ftp://x", "--spool=s"): "http://HOST[:PORT]",
+            ("--store=clickhouse:http://me:secret@x", "--spool=s"): "by --store-auth=FILE",
+            ("--store=clickhouse:http://x/a-b", "--spool=s"): "a database's name",
+            ("--store=clickhouse:http://x/a,http://y/b", "--spool=s"): "the same database",
+            ("--store=clickhouse:http://x,http://x", "--spool=s"): "stands there twice",
+            ("--store=clickhouse:http://x", "--spool=s", "--store-auth=/nonexistent"): "/nonexistent"}
+        for words, said in cases.items():
+            with self.subTest(words):
+                told = self.refused(*words)
+                self.assertIn(said, told)
+                self.assertNotIn("secret", told)
+
+    def test_a_database_is_filled_by_one_collector(self):
+        (node,) = self.servers(1)
+        collector = self.collector(place=self.place([node]))
+        collector.start()
+        self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)])), 200)
+        collector.settle()
+        self.assertEqual(collector.ask("top")["live_bytes"], MIB)  # one node wants no cluster
+        self.assertIn("is filled by a collector with another spool", self.refused(f"--store={self.place([node])}", "--spool=other"))
+
+    def test_servers_that_are_no_cluster_are_refused(self):
+        nodes = self.servers()
+        self.assertIn("its cluster 'other' has 0 shards", self.refused(f"--store=clickhouse:{nodes[0].url}/other,{nodes[1].url}/other", "--spool=spool"))
+
+    def test_a_user_and_a_password(self):
+        nodes = self.servers(user="memlog", password="geheim7")
+        login = self.folder / "login"
+        login.write_text("memlog geheim7\n", encoding="utf-8")
+        login.chmod(0o644)
+        self.assertIn("others may read it", self.refused(f"--store={self.place(nodes)}", "--spool=spool", f"--store-auth={login}"))
+        login.chmod(0o600)
+        collector = self.collector(f"--store-auth={login}", place=self.place(nodes))
+        collector.start()
+        self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)])), 200)
+        collector.settle()
+        self.assertEqual(collector.ask("top")["live_bytes"], MIB)
+        self.assertNotIn("geheim7", collector.said())
+
+
+if __name__ == "__main__":
+    unittest.main()
