@@ -214,6 +214,17 @@ static bool take_up(struct ml_collector *collector) {
 
 /* ---- storing */
 
+/* The store may have waited long for a server: readings did not have that time. */
+static void waited(struct ml_collector *collector) {
+    struct work *work = NULL;
+    ev_now_update(collector->setup.loop);
+    TAILQ_FOREACH(work, &collector->works, links) {
+        if (work->report == NULL && work->reading != NULL) {
+            ml_reading_go_on(work->reading);
+        }
+    }
+}
+
 /* The first `most` reports that were read. */
 static size_t items_of(
     const struct ml_collector *collector,
@@ -241,6 +252,7 @@ static bool add(struct ml_collector *collector, size_t most) {
     const size_t count = items_of(collector, items, works, most);
     const enum ml_status status =
         count > 0 ? ml_store_add(collector->setup.store, items, count, &error) : ML_OK;
+    waited(collector);
     if (status == ML_OK) {
         ml_ledger_begin(collector->setup.ledger);
         for (size_t i = 0; i < count; i++) {
@@ -334,7 +346,10 @@ static void on_retention(struct ev_loop *loop, ev_timer *watcher, int events) {
     const uint64_t kept_ms = collector->setup.retention_s * 1000;
     const uint64_t before_ms = kept_ms > 0 && kept_ms < now_ms ? now_ms - kept_ms : 0;
     uint64_t gone_ms = 0;
-    if (ml_store_upkeep(collector->setup.store, before_ms, &gone_ms, &error) != ML_OK) {
+    const enum ml_status kept =
+        ml_store_upkeep(collector->setup.store, before_ms, &gone_ms, &error);
+    waited(collector);
+    if (kept != ML_OK) {
         trouble(collector, "the store's upkeep waits", error.text);
         return;
     }

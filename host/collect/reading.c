@@ -225,6 +225,12 @@ struct ml_reading *ml_reading_start(
     return reading;
 }
 
+void ml_reading_go_on(struct ml_reading *reading) {
+    if (ev_is_active(&reading->timer)) {
+        ml_timer_start(reading->setup.loop, &reading->timer, ML_READING_WALL_S);
+    }
+}
+
 void ml_reading_free(struct ml_reading *take_reading) {
     struct ml_reading *reading = take_reading;
     if (reading == NULL) {

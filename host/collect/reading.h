@@ -34,4 +34,8 @@ ml_reading_start(const struct ml_reading_setup *setup, int body_fd, struct ml_er
 /* Ends the process, if it is there. NULL is allowed. */
 void ml_reading_free(struct ml_reading *take_reading);
 
+/* The loop did not run for a while, which is not the reading's fault: it has all of its time anew.
+ */
+void ml_reading_go_on(struct ml_reading *reading);
+
 #endif
