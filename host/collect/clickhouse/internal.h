@@ -92,10 +92,7 @@ struct ml_asking *ml_click_ask_open(const struct ml_store *store, struct ml_erro
 /* ---- upkeep.c */
 
 enum ml_status ml_click_upkeep(
-    struct ml_store *store,
-    uint64_t before_ms,
-    uint64_t *out_gone_ms,
-    struct ml_error_message *error
+    struct ml_store *head, uint64_t before_ms, uint64_t *out_gone_ms, struct ml_error_message *error
 );
 
 #endif
