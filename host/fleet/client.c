@@ -31,7 +31,7 @@ struct ml_fleet_client {
     struct ml_curl_api api;
     struct ev_loop *loop;
     struct ml_web_call *call;
-    struct ml_fleet_place place;
+    struct ml_fleet_address place;
     const bool *stopped;
     char *bytes;
     size_t count, capacity;
@@ -41,7 +41,7 @@ struct ml_fleet_client {
 
 struct ml_fleet_client *ml_fleet_client_new(
     struct ev_loop *loop,
-    const struct ml_fleet_place *place,
+    const struct ml_fleet_address *place,
     const bool *stopped,
     struct ml_error_message *error
 ) {

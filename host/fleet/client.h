@@ -20,7 +20,7 @@ struct ml_fleet_client;
 enum { ML_FLEET_ANSWER_BYTES_MAX = 256 << 20, ML_FLEET_TOKEN_BYTES = 1024 };
 
 /* Where it is, and who may ask there. Everything is borrowed for the client's life. */
-struct ml_fleet_place {
+struct ml_fleet_address {
     const char *url;   /* without a "/" at its end; a webhook's whole address */
     const char *ca;    /* NULL: the system's authorities */
     const char *token; /* "": none */
@@ -37,7 +37,7 @@ ML_NODISCARD enum ml_status ml_fleet_token_read(
  * libcurl, or no memory, with an error message. */
 struct ml_fleet_client *ml_fleet_client_new(
     struct ev_loop *loop,
-    const struct ml_fleet_place *place,
+    const struct ml_fleet_address *place,
     const bool *stopped,
     struct ml_error_message *error
 );

@@ -91,7 +91,7 @@ static void remember(struct program *program) {
 static int work(struct program *program) {
     const struct ml_fleet_options *options = &program->options;
     struct ml_error_message error = {.text = ""};
-    const struct ml_fleet_place place = {
+    const struct ml_fleet_address place = {
         .url = options->at, .ca = options->ca, .token = program->token};
     if (options->token_file != NULL &&
         ml_fleet_token_read(options->token_file, program->token, &error) != ML_OK) {

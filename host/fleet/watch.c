@@ -198,7 +198,7 @@ int ml_fleet_watch_run(
         .options = options, .loop = loop, .stopped = stopped, .collector = collector};
     struct ml_error_message error = {.text = ""};
     char token[ML_FLEET_TOKEN_BYTES] = "";
-    const struct ml_fleet_place place = {
+    const struct ml_fleet_address place = {
         .url = options->webhook, .ca = options->webhook_ca, .token = token};
     bool fine = ml_fleet_watch_state_open(&watch.state, options->state, &error) == ML_OK;
     if (fine && options->webhook_token_file != NULL) {

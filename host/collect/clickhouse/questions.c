@@ -261,6 +261,10 @@ static bool value(const void *context, const char *name, struct ml_click_sql *sq
         ml_click_sql_put(sql, asking->nodes.database);
         return true;
     }
+    if (strcmp(name, "unit") == 0) {
+        ml_click_sql_put(sql, values->bound.by_host ? "host" : "guid");
+        return true;
+    }
     if (strcmp(name, "ids") == 0) {
         ml_click_sql_ids(sql, values->ids, values->ids_count);
         return true;

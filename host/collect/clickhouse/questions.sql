@@ -1,6 +1,7 @@
 -- What is asked of ClickHouse. Each statement stands behind "-- name: NAME" and gives the columns of the one of that name in
 -- host/collect/sqlite/questions.sql. :team, :guid, ... are texts. :and_program is "AND program = ..." where the question says one, else
--- nothing; likewise the other :and_. :rolled are the weeks whose sums are made; samples of the others are read themselves.
+-- nothing; likewise the other :and_. :unit is what shares are of: "host" or "guid". :rolled are the weeks whose sums are made; samples of the
+-- others are read themselves.
 -- No alias is called as a column: 18.16 takes one for the other.
 
 -- name: programs
@@ -60,16 +61,20 @@ SELECT id, stacks, frames FROM stacks WHERE team = :team AND id IN (:ids)
 SELECT id, function, module, build_id, place FROM frames WHERE team = :team AND id IN (:ids)
 
 -- name: control_dumps
-SELECT count() FROM dumps WHERE team = :team AND program = :program AND build = :build AND control = 1 AND live > 0
+SELECT count(), uniqExact(host) FROM dumps WHERE team = :team AND program = :program AND build = :build AND control = 1 AND live > 0
 
 -- name: shares
-SELECT names, max(s), sum(if(b = :build, share, 0)), sum(if(b = :build, share * share, 0)),
-  sum(if(b = :other, share, 0)), sum(if(b = :other, share * share, 0))
+SELECT names, max(s), sum(if(b = :build, part / d, 0)), sum(if(b = :build, part * part / d / d, 0)),
+  sum(if(b = :other, part / d, 0)), sum(if(b = :other, part * part / d / d, 0))
 FROM (
-  SELECT guid, build AS b, names, max(stack) AS s, sum(toFloat64(live)) / max(dump_live) AS share FROM samples
+  SELECT build AS b, :unit AS u, names, max(stack) AS s, sum(toFloat64(live) / dump_live) AS part FROM samples
   WHERE team = :team AND program = :program AND build IN (:build, :other) AND control = 1 AND dump_live > 0
     AND stack != 0
-  GROUP BY guid, build, names) AS one
+  GROUP BY b, u, names) AS one
+ANY INNER JOIN (
+  SELECT build AS b, :unit AS u, toFloat64(count()) AS d FROM dumps
+  WHERE team = :team AND program = :program AND build IN (:build, :other) AND control = 1 AND live > 0
+  GROUP BY b, u) AS two USING b, u
 GROUP BY names ORDER BY names
 
 -- name: median_of_control
