@@ -100,7 +100,7 @@ class Options(unittest.TestCase):
         self.assertGreater(self.answers("size", SIZES), 12)
 
     def test_a_time_is_a_time_for_every_command(self):
-        self.assertEqual(self.answers("duration", TIMES), 21)
+        self.assertEqual(self.answers("duration", TIMES), 24)
 
 
 if __name__ == "__main__":
