@@ -39,6 +39,8 @@ struct work {
     struct ml_entry entry;
     struct ml_reading *reading;
     const struct ml_collect_report *report; /* NULL: it is being read */
+    unsigned tries;                         /* that came to nothing */
+    double again_at;                        /* when it is read anew, where `reading` is NULL */
     uint8_t team_key[ML_TEAM_KEY_BYTES];
     TAILQ_ENTRY(work) links;
 };
@@ -98,11 +100,26 @@ static void settle(struct work *work, enum ml_entry_state state, const char *rea
 
 /* ---- reading */
 
+/* The machine's fault is none of the report's: it is read anew, later. It keeps its place. */
+static void read_later(struct work *work) {
+    ml_reading_free(work->reading);
+    work->reading = NULL;
+    work->again_at = ev_now(work->collector->setup.loop) + RETRY_S;
+    if (!ev_is_active(&work->collector->timer)) {
+        go_on_soon(work->collector, RETRY_S);
+    }
+}
+
 static void
 on_read(void *context, struct ml_reading *reading, const struct ml_collect_report *report) {
     struct work *work = context;
     struct ml_collector *collector = work->collector;
-    (void)reading;
+    if (report->state != ML_COLLECT_REPORT_WHOLE && work->tries < ml_reading_tries(reading)) {
+        work->tries++;
+        trouble(collector, work->entry.guid, report->reason);
+        read_later(work);
+        return;
+    }
     collector->reading_count--;
     collector->lanes[work->team].reading_count--;
     if (collector->read_count++ == 0) {
@@ -273,6 +290,37 @@ static bool add(struct ml_collector *collector, size_t most) {
     return false;
 }
 
+/* Those whose reading came to nothing. False: none waits any longer. */
+static bool take_up_again(struct ml_collector *collector) {
+    struct work *work = TAILQ_FIRST(&collector->works);
+    struct work *next = NULL;
+    bool waits = false;
+    for (; work != NULL; work = next) {
+        struct ml_error_message error = {.text = ""};
+        next = TAILQ_NEXT(work, links);
+        if (work->report != NULL || work->reading != NULL) {
+            continue;
+        }
+        if (ev_now(collector->setup.loop) < work->again_at) {
+            waits = true;
+            continue;
+        }
+        switch (begin_work(work, &error)) {
+        case BEGUN:
+            break;
+        case BEGUN_NOT_NOW:
+            trouble(collector, work->entry.guid, error.text);
+            read_later(work);
+            waits = true;
+            break;
+        case BEGUN_NEVER:
+            settle(work, ML_ENTRY_REFUSED, "its body is gone");
+            break;
+        }
+    }
+    return waits;
+}
+
 static void take_up_more(struct ml_collector *collector) {
     while (collector->reading_count < READINGS_MAX && collector->read_count < 2 * BATCH &&
            collector->read_bytes <= READ_BYTES && take_up(collector)) {
@@ -288,12 +336,16 @@ static bool is_due(const struct ml_collector *collector) {
 }
 
 static void go_on(struct ml_collector *collector) {
+    const bool waits = take_up_again(collector);
     take_up_more(collector);
     if (is_due(collector)) {
         /* One batch a turn of the loop: requests are answered in between. */
         go_on_soon(collector, add(collector, BATCH) ? 0 : RETRY_S);
     } else if (collector->read_count > 0 && !ev_is_active(&collector->timer)) {
         go_on_soon(collector, READ_S);
+    }
+    if (waits && !ev_is_active(&collector->timer)) {
+        go_on_soon(collector, RETRY_S);
     }
     if (collector->setup.ends_when_idle && TAILQ_EMPTY(&collector->works) &&
         !ev_is_active(&collector->timer)) {

@@ -25,6 +25,9 @@ struct ml_reading {
     ev_timer timer;
     bool is_running;
     bool is_told;
+    bool was_ended; /* by this process */
+    unsigned tries;
+    const char *death; /* what it died of */
     struct ml_collect_report report;
 };
 
@@ -35,6 +38,13 @@ static void refuse(struct ml_reading *reading, const char *reason) {
         ml_collect_report_fini(&reading->report);
         reading->report.state = ML_COLLECT_REPORT_REFUSED;
         (void)snprintf(reading->report.reason, sizeof(reading->report.reason), "%s", reason);
+    }
+}
+
+static void end_process(struct ml_reading *reading) {
+    if (reading->is_running) {
+        reading->was_ended = true;
+        (void)kill(reading->child.pid, SIGKILL);
     }
 }
 
@@ -55,9 +65,7 @@ static void took(struct ml_reading *reading, enum ml_status status) {
     }
     if (status != ML_OK) {
         refuse(reading, reason_of(status));
-        if (reading->is_running) {
-            (void)kill(reading->child.pid, SIGKILL);
-        }
+        end_process(reading);
     }
 }
 
@@ -98,7 +106,7 @@ static void tell(struct ml_reading *reading) {
     }
     ev_timer_stop(reading->setup.loop, &reading->timer);
     if (reading->report.state != ML_COLLECT_REPORT_WHOLE) {
-        refuse(reading, "the process that read it has died of it");
+        refuse(reading, reading->death);
     }
     reading->is_told = true;
     reading->setup.on_read(reading->setup.context, reading, &reading->report);
@@ -109,9 +117,7 @@ on_channel_end(void *context, struct ml_channel *channel, const struct ml_channe
     struct ml_reading *reading = context;
     if (end->status != ML_PEER_CLOSED) {
         refuse(reading, "what was read of it is against the contract");
-        if (reading->is_running) {
-            (void)kill(reading->child.pid, SIGKILL);
-        }
+        end_process(reading);
     }
     reading->channel = NULL;
     ml_channel_free(channel);
@@ -124,7 +130,11 @@ static void on_child(struct ev_loop *loop, ev_child *watcher, int events) {
     ev_child_stop(loop, watcher);
     reading->is_running = false;
     if (WIFEXITED(watcher->rstatus) && WEXITSTATUS(watcher->rstatus) == EXIT_NOT_STARTED) {
-        refuse(reading, "memlog-analyzer cannot be started");
+        reading->death = "memlog-analyzer cannot be started";
+        reading->tries = ML_READING_TRIES_NOT_STARTED;
+    } else if (WIFSIGNALED(watcher->rstatus) && WTERMSIG(watcher->rstatus) == SIGKILL && !reading->was_ended) {
+        reading->death = "the process that read it was killed";
+        reading->tries = ML_READING_TRIES_KILLED;
     }
     tell(reading);
 }
@@ -134,7 +144,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)events;
     struct ml_reading *reading = watcher->data;
     refuse(reading, "it takes too long to be read");
-    (void)kill(reading->child.pid, SIGKILL);
+    end_process(reading);
 }
 
 /* ---- its beginning */
@@ -142,6 +152,12 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
 static bool limit(int what, uint64_t most) {
     const struct rlimit limits = {.rlim_cur = most, .rlim_max = most};
     return setrlimit(what, &limits) == 0;
+}
+
+/* By SIGXCPU and not by SIGKILL, which is what others send. */
+static bool limit_cpu(void) {
+    const struct rlimit limits = {.rlim_cur = ML_READING_CPU_S, .rlim_max = ML_READING_CPU_S + 1};
+    return setrlimit(RLIMIT_CPU, &limits) == 0;
 }
 
 /* Where memory is short it goes before the collector does. */
@@ -172,8 +188,8 @@ static void become_analyzer(const char *path, int body_fd, int socket_fd) {
         _exit(EXIT_NOT_STARTED);
     }
     die_first();
-    if (limit(RLIMIT_CPU, ML_READING_CPU_S) && limit(RLIMIT_AS, ML_READING_MEMORY_BYTES) &&
-        limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, 0)) {
+    if (limit_cpu() && limit(RLIMIT_AS, ML_READING_MEMORY_BYTES) && limit(RLIMIT_CORE, 0) &&
+        limit(RLIMIT_FSIZE, 0)) {
         (void)execve(path, arguments, environment);
     }
     _exit(EXIT_NOT_STARTED);
@@ -217,6 +233,7 @@ struct ml_reading *ml_reading_start(
         return NULL;
     }
     reading->setup = *setup;
+    reading->death = "the process that read it has died of it";
     if (lseek(body_fd, 0, SEEK_SET) != 0 || !begin(reading, body_fd)) {
         ml_error_set(error, "no process to read it: %s", strerror(errno));
         ml_reading_free(reading);
@@ -229,6 +246,10 @@ void ml_reading_go_on(struct ml_reading *reading) {
     if (ev_is_active(&reading->timer)) {
         ml_timer_start(reading->setup.loop, &reading->timer, ML_READING_WALL_S);
     }
+}
+
+unsigned ml_reading_tries(const struct ml_reading *reading) {
+    return reading->tries;
 }
 
 void ml_reading_free(struct ml_reading *take_reading) {

@@ -14,6 +14,10 @@ struct ml_reading;
 
 /* A reading takes 20 ms of a common report, and seconds of the largest ones. */
 enum { ML_READING_CPU_S = 60, ML_READING_WALL_S = 120 };
+
+/* Tries of a report whose analyzer was killed, or could not be started: it is being installed anew,
+ * or will not be for long. */
+enum { ML_READING_TRIES_KILLED = 2, ML_READING_TRIES_NOT_STARTED = 720 };
 #define ML_READING_MEMORY_BYTES ((uint64_t)3 << 30)
 
 struct ml_reading_setup {
@@ -30,6 +34,11 @@ struct ml_reading_setup {
  * with an error message. */
 struct ml_reading *
 ml_reading_start(const struct ml_reading_setup *setup, int body_fd, struct ml_error_message *error);
+
+/* How often a report is read anew after what its reading came to, which was not its fault: the
+ * analyzer could not be started, or somebody killed it, as the kernel does where memory is short.
+ * 0: what came of it is the report's. */
+unsigned ml_reading_tries(const struct ml_reading *reading);
 
 /* Ends the process, if it is there. NULL is allowed. */
 void ml_reading_free(struct ml_reading *take_reading);

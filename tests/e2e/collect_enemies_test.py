@@ -26,6 +26,9 @@ what = next((word for word in {hostile!r} if body.endswith(b"|" + word.encode())
 out = socket.socket(fileno=3)
 if what == "never":
     time.sleep(3600)
+if what == "killed":
+    os.mkdir({kills!r} + str(os.getpid()))
+    os.kill(os.getpid(), signal.SIGKILL)
 if what == "dies":
     os.kill(os.getpid(), signal.SIGSEGV)
 if what == "noise":
@@ -83,7 +86,9 @@ class Parsers(Case):
         programs.mkdir()
         shutil.copy2(harness.OUT / "memlog-collect", programs)
         stand_in = programs / "memlog-analyzer"
-        stand_in.write_text(STAND_IN.format(python=sys.executable, analyzer=str(harness.OUT / "memlog-analyzer"), hostile=HOSTILE), encoding="utf-8")
+        text = STAND_IN.format(python=sys.executable, analyzer=str(harness.OUT / "memlog-analyzer"), hostile=(*HOSTILE, "killed"),
+                               kills=str(self.folder / "kill-"))
+        stand_in.write_text(text, encoding="utf-8")
         stand_in.chmod(0o755)
         collector = collecting.Collector(self.folder, environment=self.environment(), tokens=TEAMS)
         collector.command = [str(programs / "memlog-collect"), "collect"]
@@ -105,6 +110,22 @@ class Parsers(Case):
         self.wait_for("the rest", lambda: collector.figures("red")["waiting"] <= 1)  # the one that is never read
         self.assertLessEqual({one["guid"] for one in collector.ask("reports", team="red")["reports"]}, {"mutated", "again", "babble"})
         self.assertLess(high_water(collector.process.pid), 512 * MIB)
+
+    def test_what_the_machine_does_to_a_reading_is_no_fault_of_the_report(self):
+        """While memlog is installed anew its analyzer is away for a moment; where memory is short the kernel kills it."""
+        collector = self.with_stand_in()
+        stand_in = self.folder / "programs" / "memlog-analyzer"
+        body = packed(trace([(LEAK, 1000, 0, 0)], host="good"))
+        stand_in.rename(stand_in.with_suffix(".new"))
+        self.assertEqual(collector.send(body, guid="early", team="blue"), 200)
+        self.wait_for("a try", lambda: "memlog-analyzer cannot be started" in collector.said())
+        self.assertEqual(collector.figures("blue"), {"waiting": 1, "stored": 0, "refused": 0})
+        stand_in.with_suffix(".new").rename(stand_in)
+        self.wait_for("the report", lambda: collector.figures("blue") == {"waiting": 0, "stored": 1, "refused": 0})
+        self.assertEqual(collector.send(body + b"|killed", guid="killed", team="blue"), 200)
+        self.wait_for("the report", lambda: collector.figures("blue") == {"waiting": 0, "stored": 1, "refused": 1})
+        self.assertEqual(len(list(self.folder.glob("kill-*"))), 3)
+        self.assertIn("killed", collector.said())
 
     def test_a_team_whose_reports_are_read_for_ever_holds_up_no_other(self):
         collector = self.with_stand_in()
