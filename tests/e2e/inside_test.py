@@ -12,6 +12,51 @@ import truth
 
 ORACLE = harness.PROGRAMS / "oracle"
 SAMPLED = "--memlog-sampling-rate=16K"
+RUSTC = shutil.which("rustc") or shutil.which("rustc", path=str(pathlib.Path.home() / ".cargo/bin"))
+# Rust with jemalloc as its allocator, as its server programs have it.
+RUST = r"""
+use std::alloc::{GlobalAlloc, Layout};
+use std::hint::black_box;
+#[link(name = "jemalloc_pic", kind = "static")]
+#[link(name = "stdc++")]
+#[link(name = "m")]
+extern "C" {
+    fn mallocx(size: usize, flags: i32) -> *mut u8;
+    fn rallocx(block: *mut u8, size: usize, flags: i32) -> *mut u8;
+    fn sdallocx(block: *mut u8, size: usize, flags: i32);
+}
+struct Jemalloc;
+unsafe impl GlobalAlloc for Jemalloc {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 { mallocx(layout.size(), layout.align().trailing_zeros() as i32) }
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 { rallocx(block, size, layout.align().trailing_zeros() as i32) }
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) { sdallocx(block, layout.size(), layout.align().trailing_zeros() as i32) }
+}
+#[global_allocator]
+static GLOBAL: Jemalloc = Jemalloc;
+
+#[no_mangle]
+#[inline(never)]
+pub fn keep_vectors() -> Vec<Vec<u8>> {
+    let mut all = Vec::with_capacity(1000);
+    for i in 0..1000usize { all.push(black_box(vec![7u8; 1000 + i])); }
+    for i in (0..1000).step_by(2) { all[i] = Vec::new(); }
+    all
+}
+#[no_mangle]
+#[inline(never)]
+pub fn grow_string() -> String {
+    let mut text = String::with_capacity(16);
+    while text.len() < 100_000 { text.push_str("0123456789abcdef"); }
+    text.shrink_to_fit();
+    black_box(text)
+}
+fn main() {
+    let kept = std::thread::spawn(keep_vectors).join().unwrap();
+    let text = grow_string();
+    println!("{} {}", black_box(&kept).iter().map(|v| v.capacity()).sum::<usize>(), black_box(&text).capacity());
+    std::process::exit(0);
+}
+"""
 
 
 class Inside(harness.Case):
@@ -45,6 +90,25 @@ class Inside(harness.Case):
 
     def test_jemalloc_with_calls_of_its_own(self):
         self.assert_seen(self.hold("inside_jemalloc"))
+
+    @unittest.skipUnless(RUSTC, "no rustc here")
+    def test_a_rust_program_with_jemalloc(self):
+        (self.folder / "served.rs").write_text(RUST, encoding="utf-8")
+        subprocess.run([RUSTC, "-O", "-L", f"/usr/lib/{os.uname().machine}-linux-gnu", "-o", "served", "served.rs"], cwd=self.folder, check=True, capture_output=True)
+        run = self.memlog(self.folder / "served")
+        self.assertEqual((run.code, run.out), (0, b"750000 100000\n"), run.err)
+        report = self.exit_report(run)
+        self.assert_seen(report)
+        (entry,) = report["processes"]
+        self.assertEqual(entry["coverage"]["allocator"], "inside the executable")
+        # A thread's vectors of 1,000 to 1,999 bytes, half of them given back, in a list; a text that grows by doubling, and shrinks.
+        doubled = [16 << i for i in range(14)]
+        truths = {"keep_vectors": (24 * 1000 + sum(range(1001, 2000, 2)), 501, 24 * 1000 + sum(range(1000, 2000)), 1001),
+                  "grow_string": (100_000, 1, sum(doubled) + 100_000, len(doubled) + 1)}
+        for function, truth_of in truths.items():
+            stacks = [stack for stack in entry["stacks"] if any(frame.get("function") == function for frame in stack["frames"])]
+            figures = tuple(sum(stack[figure] for stack in stacks) for figure in ("live_bytes", "live_blocks", "total_bytes", "total_blocks"))
+            self.assertEqual(figures, truth_of, function)
 
     def test_mimalloc_with_calls_of_five_arguments(self):
         self.assert_seen(self.hold("inside_mimalloc"))
