@@ -30,6 +30,26 @@ def pages_of(pid):
     return found
 
 
+# At each line they do the same work. What they did before is warm: their own caches are full.
+WORK_PYTHON = """
+import json, sys
+print("ready", flush=True)
+kept = []
+for line in sys.stdin:
+    rows = [{"n": i, "text": "x" * (i % 97)} for i in range(1000)]
+    kept.append(json.loads(json.dumps(rows)))
+    print("done", flush=True)
+"""
+WORK_PERL = """
+$| = 1; print "ready\\n"; my @kept;
+while (<STDIN>) {
+    my %rows = map { $_ => "x" x ($_ % 97) } 1 .. 3000;
+    push @kept, [map { { n => $_, text => $rows{$_} } } sort keys %rows];
+    print "done\\n";
+}
+"""
+WINDOWS = {"python3": ("/usr/bin/python3", "-c", WORK_PYTHON), "perl": ("/usr/bin/perl", "-e", WORK_PERL)}
+
 FROM_BEFORE = "what it had allocated before it was recorded is not known"
 
 
@@ -78,6 +98,50 @@ class Exact(attached.Case):
         for kind in attached.KINDS:
             with self.subTest(kind):
                 self.play_window(kind)
+
+    def figures_of(self, entry):
+        """(blocks, bytes) in all and alive, of each stack by its functions' names."""
+        sums = {}
+        for stack in entry["stacks"]:
+            names = tuple(frame.get("function") or frame.get("module") for frame in stack["frames"])
+            figures = [stack[figure] for figure in ("total_blocks", "total_bytes", "live_blocks", "live_bytes")]
+            sums[names] = [a + b for a, b in zip(sums.get(names, [0] * 4), figures)]
+        return {names: figures for names, figures in sums.items() if figures[0] > 0}
+
+    def dumped(self, session, pid):
+        self.assertEqual(self.command("dump", pid).returncode, 0)
+        (dump,) = session.memlog_folder.glob("*.manual.pftrace")
+        return self.figures_of(self.entry(self.report(dump), pid))
+
+    def window_attached(self, words, env):
+        target = attached.Target(self, words, env=env).ready()
+        self.assertEqual(target.tell("warm"), "done")
+        session = self.begin(target.pid)
+        self.assertEqual(target.tell("go"), "done")
+        return self.dumped(session, target.pid)
+
+    def window_from_startup(self, words, env):
+        self.runs = self.sessions  # each has a folder of dumps of its own
+        self.sessions += 1
+        session = self.memlog_ready(*words, options=("--no-page", "--memlog=manual"), env=env)
+        (pid,) = [child for child in harness.children_of(session.pid) if child != harness.service_of(session.pid)]
+        self.go(session)
+        self.assertEqual(session.stdout.readline(), b"done\n")
+        self.assertEqual(self.command("start", pid).returncode, 0)
+        session.stdin.write(b"go\n")
+        session.stdin.flush()
+        self.assertEqual(session.stdout.readline(), b"done\n")
+        return self.dumped(session, pid)
+
+    def test_the_figures_of_a_run_from_startup_over_the_same_window(self):
+        """Each program does the same work at a word; the window begins before it and ends behind it, by attachment and by 'memlog start'."""
+        env = self.environment(PYTHONMALLOC="malloc", PYTHONHASHSEED="1", PERL_HASH_SEED="1")
+        for name, words in WINDOWS.items():
+            if shutil.which(words[0]) is not None:
+                with self.subTest(name):
+                    figures = self.window_attached(words, env), self.window_from_startup(words, env)
+                    self.assertGreater(sum(one[0] for one in figures[0].values()), 5000)
+                    self.assertEqual(*figures)
 
     @unittest.skipIf(os.geteuid() != 0, "root alone can read a filter")
     def test_one_that_a_seccomp_filter_watches(self):
