@@ -27,6 +27,19 @@ void ml_option_defaults(const struct ml_option_default *defaults, size_t count) 
     in_advance_count = count;
 }
 
+char **ml_option_defaults_of(
+    char **words, struct ml_option_default out_defaults[ML_OPTION_DEFAULTS_MAX], size_t *out_count
+) {
+    size_t count = 0;
+    while (words[0] != NULL && strcmp(words[0], "--default") == 0 && words[1] != NULL &&
+           words[2] != NULL && count < ML_OPTION_DEFAULTS_MAX) {
+        out_defaults[count++] = (struct ml_option_default){.origin = words[1], .word = words[2]};
+        words += 3;
+    }
+    *out_count = count;
+    return words;
+}
+
 /* One reading. */
 struct reading {
     const struct ml_option_table *table;

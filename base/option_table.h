@@ -117,6 +117,12 @@ struct ml_option_default {
  * Owner: borrowed for the program's life. */
 void ml_option_defaults(const struct ml_option_default *defaults, size_t count);
 
+/* The same out of a program's words, where memlog puts what its user has set in front of all:
+ * --default FILE:LINE --name=value. At most ML_OPTION_DEFAULTS_MAX; returns the words behind. */
+char **ml_option_defaults_of(
+    char **words, struct ml_option_default out_defaults[ML_OPTION_DEFAULTS_MAX], size_t *out_count
+);
+
 /* What is in force of a table: each option, its value, and where that comes from, among them words
  * of a command line. False: one of them is none of the table's; there is an error message. */
 bool ml_option_table_explain(

@@ -33,17 +33,6 @@ static void on_signal(struct ev_loop *loop, ev_signal *watcher, int events) {
 
 /* ---- what it is told */
 
-/* What memlog has read in its user's file, in front of all: --default FILE:LINE --name=value. */
-static char **take_defaults(char **words, struct ml_option_default *out_list, size_t *out_count) {
-    *out_count = 0;
-    while (words[0] != NULL && strcmp(words[0], "--default") == 0 && words[1] != NULL &&
-           words[2] != NULL && *out_count < ML_OPTION_DEFAULTS_MAX) {
-        out_list[(*out_count)++] = (struct ml_option_default){.origin = words[1], .word = words[2]};
-        words += 3;
-    }
-    return words;
-}
-
 /* The command line alone first: it may say nothing that its question does not understand, while
  * the user's file is for all questions. */
 static enum ml_option_outcome
@@ -51,7 +40,7 @@ read_words(struct program *program, char **words, struct ml_error_message *error
     static struct ml_option_default defaults[ML_OPTION_DEFAULTS_MAX];
     static struct ml_fleet_options scratch;
     size_t count = 0;
-    words = take_defaults(words, defaults, &count);
+    words = ml_option_defaults_of(words, defaults, &count);
     words += words[0] != NULL; /* "fleet" */
     scratch = ml_fleet_options_default();
     const enum ml_option_outcome outcome =

@@ -37,21 +37,19 @@ static void list_commands(FILE *out) {
     fputs("\nmemlog-analyzer COMMAND --help tells more.\n", out);
 }
 
-/* What memlog has read in its user's file, in front of all: --default FILE:LINE --name=value. */
+/* False: there are too many. */
 static bool take_defaults(int *argc, char ***argv) {
     static struct ml_option_default defaults[ML_OPTION_DEFAULTS_MAX];
     size_t count = 0;
 
-    while (*argc > 3 && strcmp((*argv)[1], "--default") == 0) {
-        if (count == ML_OPTION_DEFAULTS_MAX) {
-            return false;
-        }
-        defaults[count++] = (struct ml_option_default){.origin = (*argv)[2], .word = (*argv)[3]};
-        *argc -= 3;
-        *argv += 3;
+    if (*argc == 0) {
+        return true;
     }
+    char **words = ml_option_defaults_of(*argv + 1, defaults, &count);
+    *argc -= (int)(words - (*argv + 1));
+    *argv = words - 1;
     ml_option_defaults(defaults, count);
-    return true;
+    return words[0] == NULL || strcmp(words[0], "--default") != 0;
 }
 
 /* For `memlog config`. */

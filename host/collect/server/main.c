@@ -281,23 +281,13 @@ static int work(struct parts *parts) {
     return EXIT_SUCCESS;
 }
 
-/* What memlog has read in its user's file, in front of all: --default FILE:LINE --name=value. */
-static char **take_defaults(char **words) {
-    static struct ml_option_default defaults[ML_OPTION_DEFAULTS_MAX];
-    size_t count = 0;
-    while (words[0] != NULL && strcmp(words[0], "--default") == 0 && words[1] != NULL &&
-           words[2] != NULL && count < ML_OPTION_DEFAULTS_MAX) {
-        defaults[count++] = (struct ml_option_default){.origin = words[1], .word = words[2]};
-        words += 3;
-    }
-    ml_option_defaults(defaults, count);
-    return words;
-}
-
 int main(int argc, char **argv) {
     static struct parts parts;
     struct ml_error_message error = {.text = ""};
-    char **words = take_defaults(argv + (argc > 0 ? 1 : 0));
+    static struct ml_option_default defaults[ML_OPTION_DEFAULTS_MAX];
+    size_t defaults_count = 0;
+    char **words = ml_option_defaults_of(argv + (argc > 0 ? 1 : 0), defaults, &defaults_count);
+    ml_option_defaults(defaults, defaults_count);
     words += words[0] != NULL; /* "collect" */
     parts.options = ml_collect_options_default();
     switch (ml_option_table_read(&ml_collect_table, words, &parts.options, NULL, &error)) {
@@ -305,7 +295,8 @@ int main(int argc, char **argv) {
         ml_option_table_help(&ml_collect_table, stdout);
         return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
     case ML_OPTIONS_WRONG:
-        ml_say_error("%s\nTry 'memlog collect --help'.", error.text);
+        ml_say_error("%s", error.text);
+        (void)fputs("Try 'memlog collect --help'.\n", stderr);
         return EXIT_WRONG;
     case ML_OPTIONS_READ:
         break;
