@@ -2,7 +2,7 @@
 -- host/collect/sqlite/questions.sql. :team, :guid, ... are texts. :and_program is "AND program = ..." where the question says one, else
 -- nothing; likewise the other :and_. :unit is what shares are of: "host" or "guid". :rolled are the weeks whose sums are made; samples of the
 -- others are read themselves.
--- No alias is called as a column: 18.16 takes one for the other.
+-- No alias is called as a column: 18.16 takes one for the other. ANY LEFT JOIN alone: ANY INNER JOIN means another thing in newer ones.
 
 -- name: programs
 SELECT program, count(), uniqExact(build), uniqExact(host), sum(control), max(time_ms), avg(toFloat64(live)), max(peak)
@@ -71,7 +71,7 @@ FROM (
   WHERE team = :team AND program = :program AND build IN (:build, :other) AND control = 1 AND dump_live > 0
     AND stack != 0
   GROUP BY b, u, names) AS one
-ANY INNER JOIN (
+ANY LEFT JOIN (
   SELECT build AS b, :unit AS u, toFloat64(count()) AS d FROM dumps
   WHERE team = :team AND program = :program AND build IN (:build, :other) AND control = 1 AND live > 0
   GROUP BY b, u) AS two USING b, u
