@@ -41,6 +41,11 @@ SLACK_BYTES = 1 << 20
 SLOT_SECONDS = 1
 
 
+def is_near(value, pair):
+    """The program stands still, but the kernel may take a page back, or give a file's to another: then it is private no more."""
+    return pair[0] - SLACK_BYTES <= value <= pair[1] + SLACK_BYTES
+
+
 class MemoryPage(browsing.Case):
     @classmethod
     def setUpClass(cls):
@@ -71,7 +76,7 @@ class MemoryPage(browsing.Case):
         reading = answer["readings"][-1]
         (entry,) = reading["processes"]
         bounds = sorted((before, private_bytes(pid)))
-        self.assertTrue(bounds[0] <= entry["private_bytes"] <= bounds[1], (bounds, entry))
+        self.assertTrue(is_near(entry["private_bytes"], bounds), (bounds, entry))
         self.assertEqual((sum(entry["values"]), entry["unread_bytes"], entry["pid"]), (entry["private_bytes"], 0, pid))
         self.assertEqual(reading["tree"]["values"], entry["values"])
         heap = entry["values"][reading["components"].index("heap")]
@@ -114,7 +119,7 @@ class MemoryPage(browsing.Case):
         self.assertIn("MiB", answer["stacks"])
 
     def test_resident_and_private_memory_is_known_from_the_start_on(self):
-        """Before anybody opens the page: the readings that memlog makes anyway, to the byte of the kernel's file."""
+        """Before anybody opens the page: the readings that memlog makes anyway, as the kernel's file has it."""
         process, page = self.start()
         (pid,) = [row["pid"] for row in browsing.members(page)]
 
@@ -132,19 +137,15 @@ class MemoryPage(browsing.Case):
             self.wait_for("the sum of the tree", lambda: tree_read_since(moment))
             return sorted((before, private_bytes(pid))), one
 
-        def is_near(value, pair):
-            """The program stands still, but the kernel may take a page back, or give a file's to another."""
-            return pair[0] - SLACK_BYTES <= value <= pair[1] + SLACK_BYTES
-
         small, one = settled()
         begun = one["points"][0][0]
-        self.assertTrue(small[0] <= one["points"][-1][4] <= small[1], (small, one))
+        self.assertTrue(is_near(one["points"][-1][4], small), (small, one))
         self.assertEqual((one["pid"], one["name"]), (pid, "python3"))
         # Readings of one second are one point: what comes after belongs to the next.
         time.sleep(SLOT_SECONDS + 0.1)
         self.grow(process, page)
         large, one = settled()
-        self.assertTrue(large[0] <= one["points"][-1][4] <= large[1], (large, one))
+        self.assertTrue(is_near(one["points"][-1][4], large), (large, one))
         self.assertGreaterEqual(large[0] - small[1], 24 << 20)
         self.assertTrue(any(point[4] <= small[1] + SLACK_BYTES for point in one["points"]), (small, one))
         self.assertLess(one["points"][0][0], begun + 5000)

@@ -73,7 +73,7 @@ await visit(async ({ open, tell, shoot, check, url }) => {
   answer.drawn = await page.$$eval("svg.build", (all) => all.map((one) => [one.querySelectorAll(".interval").length, Number(one.querySelector("circle").getAttribute("cx"))]));
   await page.keyboard.press("m");
   await page.waitForFunction(() => location.hash.includes("metric=peak"));
-  await settled(page);
+  await page.waitForFunction(() => document.querySelector(".sentence").textContent.includes("at the peak"));
   answer.peak = await page.textContent(".sentence");
   await page.keyboard.press("m");
   await page.keyboard.press("m");
