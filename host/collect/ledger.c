@@ -274,7 +274,7 @@ uint64_t ml_body_bytes(const struct ml_body *body) {
 }
 
 bool ml_body_hash(const struct ml_body *body, uint8_t out_hash[ML_HASH_BYTES]) {
-    const gnutls_hash_hd_t copy = gnutls_hash_copy(body->hash);
+    gnutls_hash_hd_t copy = gnutls_hash_copy(body->hash);
     if (copy == NULL) {
         return false;
     }

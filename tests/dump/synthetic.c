@@ -257,6 +257,23 @@ static void share_tree(struct ml_snapshot *snapshot, struct ml_snapshot_process 
     }
 }
 
+static void fill_sampling(struct ml_snapshot_process *process, uint32_t index) {
+    process->overhead = (struct memlog_service_overhead
+    ){.promised_ppm = 10000,
+      .recording_ppm = 2000 + index,
+      .passing_ppm = 100,
+      .measured = true,
+      .shortest_bytes = 4096};
+    ml_sampling_log_begin(&process->sampling, timestamp_at(index * 1000000ULL).ticks, 1);
+    for (uint32_t i = 0; i < index * 40; i++) {
+        /* Of many changes some are left out; the longest interval stays 1. */
+        ml_sampling_log_note(
+            &process->sampling, timestamp_at(index * 1000000ULL + i + 1).ticks, i % 2 == 0 ? 512 : 1
+        );
+    }
+    process->sampling.longest_bytes = 1;
+}
+
 static void fill_process(
     struct ml_arena *arena,
     const struct synthetic_options *options,
@@ -286,12 +303,6 @@ static void fill_process(
     process->command_line[1] = synthetic_text(arena, "--n\xc3\xa4me=\xff value");
     process->footprint_bytes = 40000000 + index;
     process->resident_bytes = 30000000 + index;
-    process->overhead = (struct memlog_service_overhead
-    ){.promised_ppm = 10000,
-      .recording_ppm = 2000 + index,
-      .passing_ppm = 100,
-      .measured = true,
-      .shortest_bytes = 4096};
     process->coverage_was_read = index != 2; /* one is younger than any reading */
     process->coverage_heap_bytes = index != 2 ? 25000000 + index : 0;
     process->coverage_private_bytes = index != 2 ? 39000000 + index : 0;
@@ -301,14 +312,7 @@ static void fill_process(
     process->hooked_functions = 13 * index;
     process->allocator = synthetic_text(arena, index == 1 ? "jemalloc" : "glibc");
     process->unseen = synthetic_text(arena, "");
-    ml_sampling_log_begin(&process->sampling, timestamp_at(index * 1000000ULL).ticks, 1);
-    for (uint32_t i = 0; i < index * 40; i++) {
-        /* Of many changes some are left out; the longest interval stays 1. */
-        ml_sampling_log_note(
-            &process->sampling, timestamp_at(index * 1000000ULL + i + 1).ticks, i % 2 == 0 ? 512 : 1
-        );
-    }
-    process->sampling.longest_bytes = 1;
+    fill_sampling(process, index);
     process->start = timestamp_at(index * 1000000ULL);
     process->end = process->state == 0 ? (struct ml_timestamp){0} : timestamp_at(900000000 + index);
     process->peak_ticks = timestamp_at(500000000 + index).ticks;

@@ -162,6 +162,23 @@ static void words_take(struct ml_profile_process *process, const ml_trace_Memlog
     process->words_expected = head->words_count;
 }
 
+static void sampling_take(struct ml_profile_process *process, const ml_trace_MemlogProcess *head) {
+    process->sampling_bytes = head->sampling_bytes;
+    process->sampling_changes_count = head->sampling_ticks_count < head->sampling_intervals_count
+                                          ? head->sampling_ticks_count
+                                          : head->sampling_intervals_count;
+    for (size_t i = 0; i < process->sampling_changes_count; i++) {
+        process->sampling_changes[i].ticks = head->sampling_ticks[i];
+        process->sampling_changes[i].interval_bytes = head->sampling_intervals[i];
+    }
+    process->sampling_left_out = head->sampling_left_out;
+    process->overhead.promised_ppm = head->overhead_promised_ppm;
+    process->overhead.recording_ppm = head->overhead_recording_ppm;
+    process->overhead.passing_ppm = head->overhead_passing_ppm;
+    process->overhead.was_measured = head->overhead_was_measured;
+    process->overhead.shortest_bytes = head->sampling_shortest_bytes;
+}
+
 static void process_take(struct ml_profile_process *process, const ml_trace_MemlogProcess *head) {
     process->id = head->id;
     process->parent_id = head->parent_id;
@@ -184,20 +201,7 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->coverage_shared_bytes = head->coverage_shared_bytes;
     process->hooked_functions = head->hooked_functions;
     words_take(process, head);
-    process->sampling_bytes = head->sampling_bytes;
-    process->sampling_changes_count = head->sampling_ticks_count < head->sampling_intervals_count
-                                          ? head->sampling_ticks_count
-                                          : head->sampling_intervals_count;
-    for (size_t i = 0; i < process->sampling_changes_count; i++) {
-        process->sampling_changes[i].ticks = head->sampling_ticks[i];
-        process->sampling_changes[i].interval_bytes = head->sampling_intervals[i];
-    }
-    process->sampling_left_out = head->sampling_left_out;
-    process->overhead.promised_ppm = head->overhead_promised_ppm;
-    process->overhead.recording_ppm = head->overhead_recording_ppm;
-    process->overhead.passing_ppm = head->overhead_passing_ppm;
-    process->overhead.was_measured = head->overhead_was_measured;
-    process->overhead.shortest_bytes = head->sampling_shortest_bytes;
+    sampling_take(process, head);
     process->start = timestamp_of(&head->start);
     process->end = timestamp_of(&head->end);
     process->totals = totals_of(&head->totals);
