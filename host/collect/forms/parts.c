@@ -66,23 +66,41 @@ void ml_parts_remove(const struct ml_parts *parts, const char *id) {
 
 struct sweep {
     const struct ml_parts *parts;
+    const char *team;
     unsigned count;
 };
 
+/* Its team and its key, a line each. "": there is no such upload. */
+static void owner_of(const struct ml_parts *parts, const char *id, char out_owner[OWNER_BYTES]) {
+    char folder[PATH_MAX];
+    char path[PATH_MAX + sizeof(owner_name)];
+    folder_of(parts, id, folder);
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, owner_name);
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const ssize_t count = fd >= 0 ? read(fd, out_owner, OWNER_BYTES - 1) : -1;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    out_owner[count > 0 ? count : 0] = '\0';
+}
+
 static void sweep_one(void *context, int folder_fd, const char *name) {
     struct sweep *sweep = context;
+    char owner[OWNER_BYTES];
     struct stat facts;
     if (fstatat(folder_fd, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
         facts.st_mtime + ML_PARTS_LIFE_S < time(NULL)) {
         ml_parts_remove(sweep->parts, name);
     } else {
-        sweep->count++;
+        owner_of(sweep->parts, name, owner);
+        const size_t count = strcspn(owner, "\n");
+        sweep->count += strlen(sweep->team) == count && memcmp(owner, sweep->team, count) == 0;
     }
 }
 
-/* How many there are, once the old ones are gone. */
-static unsigned sweep(const struct ml_parts *parts) {
-    struct sweep sweep = {.parts = parts};
+/* How many the team has, once the old ones of all are gone. */
+static unsigned sweep(const struct ml_parts *parts, const char *team) {
+    struct sweep sweep = {.parts = parts, .team = team};
     each(parts->folder, sweep_one, &sweep);
     return sweep.count;
 }
@@ -92,7 +110,7 @@ bool ml_parts_open(struct ml_parts *parts, const char *folder) {
     if (mkdir(folder, S_IRWXU) != 0 && errno != EEXIST) {
         return false;
     }
-    (void)sweep(parts);
+    (void)sweep(parts, "");
     return true;
 }
 
@@ -115,7 +133,7 @@ bool ml_parts_begin(
     char owner[OWNER_BYTES];
     char folder[PATH_MAX];
     char path[PATH_MAX + sizeof(owner_name)];
-    if (sweep(parts) >= ML_PARTS_UPLOADS_MAX) {
+    if (sweep(parts, team) >= ML_PARTS_UPLOADS_MAX) {
         errno = EDQUOT;
         return false;
     }
@@ -135,23 +153,14 @@ bool ml_parts_begin(
 }
 
 bool ml_parts_is(const struct ml_parts *parts, const char *id, const char *team, const char *key) {
-    char folder[PATH_MAX];
-    char path[PATH_MAX + sizeof(owner_name)];
     char owner[OWNER_BYTES];
     char wanted[OWNER_BYTES];
     if (!is_id(id)) {
         return false;
     }
-    folder_of(parts, id, folder);
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, owner_name);
+    owner_of(parts, id, owner);
     (void)snprintf(wanted, sizeof(wanted), "%s\n%s", team, key);
-    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    const ssize_t count = fd >= 0 ? read(fd, owner, sizeof(owner) - 1) : -1;
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    owner[count > 0 ? count : 0] = '\0';
-    return count > 0 && strcmp(owner, wanted) == 0;
+    return strcmp(owner, wanted) == 0;
 }
 
 struct sizes {

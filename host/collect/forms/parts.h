@@ -14,7 +14,7 @@
 enum {
     ML_PARTS_ID_BYTES = 33,
     ML_PARTS_NUMBER_MAX = 10000, /* S3's own */
-    ML_PARTS_UPLOADS_MAX = 256,
+    ML_PARTS_UPLOADS_MAX = 64,   /* of a team: no team uses up another's */
     ML_PARTS_LIFE_S = 86400
 };
 
@@ -25,7 +25,7 @@ struct ml_parts {
 /* `folder` is made if it is missing. False: errno says why. */
 bool ml_parts_open(struct ml_parts *parts, const char *folder);
 
-/* Begin one. False: the disk refuses, or too many are open (errno EDQUOT). */
+/* Begin one. False: the disk refuses, or the team has too many (errno EDQUOT). */
 bool ml_parts_begin(
     const struct ml_parts *parts, const char *team, const char *key, char out_id[ML_PARTS_ID_BYTES]
 );

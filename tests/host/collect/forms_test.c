@@ -158,6 +158,7 @@ START_TEST(an_upload_is_its_teams_and_its_keys) {
         ck_assert(ml_parts_begin(&parts, "red", "/b/k", id));
     }
     ck_assert(!ml_parts_begin(&parts, "red", "/b/k", id));
+    ck_assert(ml_parts_begin(&parts, "re", "/b/k", id)); /* others have their own */
     char command[64];
     (void)snprintf(command, sizeof command, "rm -r %s", folder);
     ck_assert_int_eq(system(command), 0);
