@@ -3,10 +3,10 @@
 
 #include <signal.h>
 
-#include "client/stream/cost.h"
 #include "client/recording/lifecycle.h"
 #include "client/recording/nested.h"
 #include "client/recording/sampler.h"
+#include "client/stream/cost.h"
 
 /* Whether `frame` and the present stack pointer are on the alternate signal stack. */
 static bool on_alternate_stack(uintptr_t frame, bool *out_frame_too) {

@@ -5,10 +5,10 @@
 #ifndef MEMLOG_CLIENT_RECORDING_HOOK_RECORD_H
 #define MEMLOG_CLIENT_RECORDING_HOOK_RECORD_H
 
-#include "client/stream/cost.h"
 #include "client/recording/hook.h"
 #include "client/recording/record.h"
 #include "client/recording/sampler.h"
+#include "client/stream/cost.h"
 
 /* Before a record of the fast path, between ml_hook_enter_plain and ml_hook_leave_plain.
  */
