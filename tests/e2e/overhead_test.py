@@ -175,7 +175,7 @@ class Overhead(harness.Case):
                         sums[function, figure, "estimate"] += estimate
                         sums[function, figure, "variance"] += variance
                         sums[function, figure, "truth"] += known[entry["pid"]][function][figure]
-        self.assertGreater(changes, 3)
+        self.assertGreater(changes, 0)  # how many, the machine's speed says: it is looked at twice a second
         for function in FUNCTIONS:
             for figure in FIGURES:
                 estimate, variance, truth = (sums[function, figure, part] for part in ("estimate", "variance", "truth"))
