@@ -1,7 +1,9 @@
 /* Dumps straight into a store. Room: tests. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/collect/clickhouse/opening.h"
 #include "host/collect/ledger.h"
 #include "host/collect/store.h"
 #include "tests/host/mill/feed.h"
@@ -118,6 +120,26 @@ read_key(const char *spool, uint8_t *out_key, struct ml_error_message *error) {
     return status;
 }
 
+/* A store as the collector's --store names it, or the path of SQLite's file. */
+static enum ml_status open_store(
+    const char *place,
+    const char *spool,
+    struct ml_store **out_store,
+    struct ml_error_message *error
+) {
+    static const char click[] = "clickhouse:";
+    if (strncmp(place, click, sizeof(click) - 1) != 0) {
+        return ml_store_open(place, out_store, error);
+    }
+    char batches[PATH_MAX];
+    (void)snprintf(batches, sizeof(batches), "%s/batches.db", spool);
+    const struct ml_click_place at = {
+        .urls = place + sizeof(click) - 1,
+        .batches_path = batches,
+    };
+    return ml_click_store_open(&at, out_store, error);
+}
+
 enum ml_status feed_store(
     const struct fleet *fleet,
     const struct fleet_plan *plan,
@@ -140,7 +162,7 @@ enum ml_status feed_store(
     enum ml_status status = is_room ? read_key(spool, feeding.team_key, error) : ML_ENV_MEMORY;
     *out_fed = (struct fed){.dumps = 0};
     if (status == ML_OK) {
-        status = ml_store_open(store, &feeding.store, error);
+        status = open_store(store, spool, &feeding.store, error);
     }
     if (status == ML_OK) {
         status = feed(&feeding, from, until, batch, out_fed, error);
