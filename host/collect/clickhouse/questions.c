@@ -254,9 +254,32 @@ static bool put_number(const struct values *values, const char *name, struct ml_
     return false;
 }
 
+/* What the question says of weeks and of the control population: conditions that hold for every row
+ * would be read of all the same. */
+static void put_span(const struct click_asking *asking, struct ml_click_sql *sql) {
+    const struct ml_question *question = asking->question;
+    if (question->from_ms > 0) {
+        ml_click_sql_put(sql, "AND kept >= ");
+        ml_click_sql_day(sql, asking->times.from_week); /* nothing came before it was made */
+    }
+    if (question->from_ms > 0 || question->until_ms > 0) {
+        ml_click_sql_printf(
+            sql,
+            " AND week BETWEEN %" PRId64 " AND %" PRId64,
+            asking->times.from_week,
+            asking->times.until_week
+        );
+    }
+    ml_click_sql_put(sql, question->control_only ? " AND control = 1" : "");
+}
+
 static bool value(const void *context, const char *name, struct ml_click_sql *sql) {
     const struct values *values = context;
     const struct click_asking *asking = values->asking;
+    if (strcmp(name, "and_span") == 0) {
+        put_span(asking, sql);
+        return true;
+    }
     if (strcmp(name, "db") == 0) {
         ml_click_sql_put(sql, asking->nodes.database);
         return true;
