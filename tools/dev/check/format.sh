@@ -24,5 +24,5 @@ while IFS= read -r -d '' file; do
         echo "$file: white space at a line's end"
         failed=1
     fi
-done < <(git ls-files -z --cached --others --exclude-standard -- '*.py' '*.sh' '*.mojom' run test .ci/run tools/dev/setup tools/dev/build)
+done < <(git ls-files -z --cached --others --exclude-standard -- '*.py' '*.sh' '*.mojom' run test .ci/run tools/dev/setup tools/dev/build tools/dev/suites)
 exit "$failed"
