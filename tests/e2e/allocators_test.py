@@ -9,7 +9,7 @@ ALLOCATORS = {
     "glibc": None,
     "jemalloc": LIBRARIES / "libjemalloc.so.2",
     "tcmalloc": LIBRARIES / "libtcmalloc_minimal.so.4",
-    "mimalloc": LIBRARIES / "libmimalloc.so.2",
+    "mimalloc": harness.MIMALLOC,
 }
 # function -> (live bytes, live blocks, total bytes, total blocks); ten rounds, the first one's blocks stay.
 TRUTH = {

@@ -18,10 +18,13 @@ import shutil
 import subprocess
 import sys
 
+import servers
+
 SEEN, UNSEEN, UNRECORDED, BY_READING = "seen", "unseen", "unrecorded", "by reading"
 
 # Where Debian puts it; tools that somebody installed elsewhere come with environments of their own.
 DEBIAN = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+MIMALLOC = str(max(pathlib.Path("/usr/lib").glob("*/libmimalloc.so.[23]"), default="/usr/lib/libmimalloc.so.2"))
 
 
 class Kind:
@@ -427,9 +430,9 @@ KINDS = [
          [("redis-server", SEEN, ""), ("redis-cli", SEEN, "")], needs=("redis-server", "redis-cli")),
     Kind("nginx", ("/bin/sh", "-c", "nginx -c {folder}/conf -p {folder} & until curl -s --unix-socket {folder}/s http://x/; do sleep 0.05; done; kill $!; wait $!"),
          [("nginx", SEEN, ""), ("curl", SEEN, "")], needs=("nginx", "curl"), before=text("conf", NGINX)),
-    Kind("PostgreSQL", ("/bin/sh", "-c", "chown nobody . && setpriv --reuid=65534 --regid=65534 --clear-groups /usr/lib/postgresql/15/bin/initdb -D d -N > /dev/null 2>&1 && "
-                        "echo 'select count(*) from pg_class where oid < 3000' | setpriv --reuid=65534 --regid=65534 --clear-groups /usr/lib/postgresql/15/bin/postgres --single -D d postgres | grep count; rm -rf d"),
-         [("postgres", BY_READING, "")], needs=("/usr/lib/postgresql/15/bin/postgres",), root=True, timeout=180),
+    Kind("PostgreSQL", ("/bin/sh", "-c", "chown nobody . && setpriv --reuid=65534 --regid=65534 --clear-groups " + str(servers.POSTGRES) + "/initdb -D d -N > /dev/null 2>&1 && "
+                        "echo 'select count(*) from pg_class where oid < 3000' | setpriv --reuid=65534 --regid=65534 --clear-groups " + str(servers.POSTGRES) + "/postgres --single -D d postgres | grep count; rm -rf d"),
+         [("postgres", BY_READING, "")], needs=(str(servers.POSTGRES / "postgres"),), root=True, timeout=180),
     # ---- browsers ----
     Kind("chromium", CHROMIUM, [("chromium|chrome_crashpad", BY_READING, "")], needs=("/usr/bin/chromium",), before=text("page.html", PAGE), same_stderr=False, timeout=120, short=True),
     Kind("firefox", ("/bin/sh", "-c", "HOME={folder}/h firefox-esr --headless --no-remote --profile {folder}/h --screenshot {folder}/s.png file://{folder}/page.html > /dev/null 2>&1; test -s s.png; echo $?; rm -rf h s.png"),
@@ -477,8 +480,8 @@ KINDS = [
          before=compiled(PREFIXED.replace("TAKE", "malloc"), "/usr/lib/x86_64-linux-gnu/libjemalloc.a", "-lm", "-lpthread", "-ldl", "-lstdc++")),
     Kind("tcmalloc by its own name", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",),
          before=compiled(PREFIXED.replace("TAKE", "tc_malloc"), "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4")),
-    Kind("mimalloc by its own name", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",),
-         before=compiled(PREFIXED.replace("TAKE", "mi_malloc"), "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2")),
+    Kind("mimalloc by its own name", ("./program",), [("program", SEEN, "")], needs=(MIMALLOC,),
+         before=compiled(PREFIXED.replace("TAKE", "mi_malloc"), MIMALLOC)),
     Kind("jemalloc, shared", ("./program",), [("program", SEEN, "")], needs=("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",), before=compiled(HEAP, "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")),
     Kind("RTLD_DEEPBIND", ("./program",), [("program", UNSEEN, "library.so go past memlog")], before=opens('dlopen("./library.so", RTLD_NOW | RTLD_DEEPBIND)', "1"), short=True),
     Kind("dlmopen", ("./program",), [("program", UNSEEN, "second libc")], before=opens('dlmopen(LM_ID_NEWLM, "./library.so", RTLD_NOW)', "0"), short=True),

@@ -406,7 +406,7 @@ class Coverage(harness.Case):
 
     def test_functions_beside_malloc_are_hooked(self):
         for name, library, allocator in (
-                ("mallocx", "libjemalloc.so.2", "jemalloc"), ("tc_malloc", "libtcmalloc.so.4", "tcmalloc"), ("mi_malloc", "libmimalloc.so.2", "mimalloc")):
+                ("mallocx", "libjemalloc.so.2", "jemalloc"), ("tc_malloc", "libtcmalloc.so.4", "tcmalloc"), ("mi_malloc", harness.MIMALLOC, "mimalloc")):
             with self.subTest(name):
                 program = self.build(CALLS.format(name=name), LIBRARIES / library)
                 entry = self.assert_hooked(self.memlog(program), allocator)
@@ -418,7 +418,7 @@ class Coverage(harness.Case):
         self.assert_unseen(run, "jemalloc", r"^it calls mallocx of libjemalloc\.so\.2, which memlog does not see$")
 
     def test_a_shared_allocator_that_is_called_by_malloc_alone_is_covered(self):
-        for library, allocator in (("libjemalloc.so.2", "jemalloc"), ("libtcmalloc.so.4", "tcmalloc"), ("libmimalloc.so.2", "mimalloc")):
+        for library, allocator in (("libjemalloc.so.2", "jemalloc"), ("libtcmalloc.so.4", "tcmalloc"), (harness.MIMALLOC, "mimalloc")):
             with self.subTest(library):
                 program = self.build("#include <stdlib.h>\nint main(void) { return malloc(100) == 0; }\n", "-Wl,--no-as-needed", LIBRARIES / library)
                 run = self.memlog(program)

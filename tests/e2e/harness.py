@@ -17,6 +17,8 @@ OUT = pathlib.Path(os.environ.get("MEMLOG_TEST_OUT", ROOT / "out")).resolve()
 KEEP = os.environ.get("MEMLOG_TEST_KEEP", "")
 MEMLOG = OUT / "memlog"
 PROGRAMS = OUT / "tests"
+# Debian 12 has mimalloc 2, those after it mimalloc 3.
+MIMALLOC = max(pathlib.Path("/usr/lib").glob("*/libmimalloc.so.[23]"), default=pathlib.Path("/usr/lib/libmimalloc.so.2"))
 
 # Nobody's own defaults are read by what is started here, with an environment of its own or not.
 # What a browser keeps there goes with the folder.

@@ -15,7 +15,9 @@ SCRIPTS = harness.ROOT / "tests" / "pages"
 NODE = harness.PROGRAMS / "pages"  # the scripts with what package-lock.json names, outside of the source
 
 
-CATAPULT = pathlib.Path("/usr/share/go-1.19/src/cmd/trace/static")  # of Debian's golang-1.19-src
+# Of Debian's golang-src; Go moved it in 1.22.
+PLACES = ("go-*/src/cmd/trace/static", "go-*/src/internal/trace/traceviewer/static")
+CATAPULT = next((found for place in PLACES for found in sorted(pathlib.Path("/usr/share").glob(place))), pathlib.Path("/usr/share/go/static"))
 
 
 def catapult(folder):

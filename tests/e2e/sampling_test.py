@@ -112,7 +112,7 @@ class Sampling(harness.Case):
         self.on_allocator(LIBRARIES / "libtcmalloc_minimal.so.4")
 
     def test_on_mimalloc(self):
-        self.on_allocator(LIBRARIES / "libmimalloc.so.2")
+        self.on_allocator(harness.MIMALLOC)
 
 
 if __name__ == "__main__":

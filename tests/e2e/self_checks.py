@@ -139,6 +139,7 @@ PYTHON = """
     timeout tokenize trace traceback tracemalloc tuple types unicode unittest unpack urllib userdict uuid venv wait3 wait4
     weakref xml_etree xml_etree_c zipfile zlib
 """.split()
+PYTHON_TESTS = pathlib.Path("/usr/lib") / pathlib.Path("/usr/bin/python3").resolve().name / "test"
 PYTHON_LINES = r"^test\w+ \([\w.<>]+\).* \.\.\. (?:ok|FAIL|ERROR|skipped .*)$"
 
 
@@ -146,8 +147,7 @@ def python():
     return [
         Check("python", name, ["/usr/bin/python3", "-m", "test", "-v", "-u", "none", f"test_{name}"], PYTHON_LINES)
         for name in PYTHON
-        if (pathlib.Path("/usr/lib/python3.11/test") / f"test_{name}.py").exists()
-        or (pathlib.Path("/usr/lib/python3.11/test") / f"test_{name}").is_dir()
+        if (PYTHON_TESTS / f"test_{name}.py").exists() or (PYTHON_TESTS / f"test_{name}").is_dir()
     ]
 
 

@@ -5,7 +5,8 @@ import pwd
 import random
 import socket
 
-POSTGRES = pathlib.Path("/usr/lib/postgresql/15/bin")
+# The newest that is here; each suite has another.
+POSTGRES = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name), default=pathlib.Path("/usr/lib/postgresql/bin"))
 
 NGINX_CONF = """
 daemon off; master_process on; worker_processes 2; pid {dir}/pid; error_log {dir}/error.log; {user}

@@ -45,7 +45,7 @@ class Slack(harness.Case):
         self.check(LIBRARIES / "libtcmalloc_minimal.so.4")
 
     def test_mimalloc(self):
-        self.check(LIBRARIES / "libmimalloc.so.2")
+        self.check(harness.MIMALLOC)
 
 
 if __name__ == "__main__":

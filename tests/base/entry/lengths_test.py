@@ -18,7 +18,7 @@ CHECK = OUT / "lengths_check"
 BYTES = 2 << 20
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 FILES = (f"{LIBRARIES}/libc.so.6", f"{LIBRARIES}/libstdc++.so.6", "/usr/bin/python3", "/usr/lib/chromium/chromium")
-ALLOCATORS = ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0")
+ALLOCATORS = ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.[23]*")
 
 # Of a million: 5 of Chromium's 63 million are not known, data between its functions and one function for AMD's processors.
 UNKNOWN_PER_MILLION = 10
