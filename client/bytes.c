@@ -90,7 +90,8 @@ int memcmp(const void *one, const void *other, size_t count) {
     return 0;
 }
 
-void *memchr(const void *in, int wanted, size_t count) {
+/* In parentheses what later libcs have macros of, as C23 wants them. */
+void *(memchr)(const void *in, int wanted, size_t count) {
     const unsigned char *bytes = in;
     for (size_t i = 0; i < count; i++) {
         if (bytes[i] == (unsigned char)wanted) {
@@ -121,7 +122,7 @@ int strcmp(const char *one, const char *other) {
     return strncmp(one, other, (size_t)-1);
 }
 
-char *strchr(const char *text, int wanted) {
+char *(strchr)(const char *text, int wanted) {
     for (; *text != (char)wanted; text++) {
         if (*text == 0) {
             return NULL;
@@ -130,7 +131,7 @@ char *strchr(const char *text, int wanted) {
     return (char *)(uintptr_t)text;
 }
 
-char *strrchr(const char *text, int wanted) {
+char *(strrchr)(const char *text, int wanted) {
     const char *found = NULL;
     for (;; text++) {
         if (*text == (char)wanted) {
@@ -150,7 +151,7 @@ size_t strcspn(const char *text, const char *stops) {
     return count;
 }
 
-char *strstr(const char *text, const char *wanted) {
+char *(strstr)(const char *text, const char *wanted) {
     const size_t count = strlen(wanted);
     for (; *text != 0 || count == 0; text++) {
         if (strncmp(text, wanted, count) == 0) {
