@@ -140,7 +140,8 @@ START_TEST(no_cut_parts_a_wide_or_a_combined_character) {
 }
 END_TEST
 
-/* glibc's own table, of a Unicode that may be another: nearly all agree. */
+/* glibc's own table, of a Unicode that may be another: nearly all of 120,000 agree. Unicode 16,
+ * which glibc has since 2.41, made signs as hexagrams wide: 356 are others there. */
 START_TEST(widths_are_those_of_libc) {
     int others = 0;
     ck_assert_ptr_nonnull(setlocale(LC_CTYPE, "C.UTF-8"));
@@ -150,7 +151,7 @@ START_TEST(widths_are_those_of_libc) {
             others += ml_printable_columns(spell(character)) != (size_t)width;
         }
     }
-    ck_assert_int_lt(others, 200);
+    ck_assert_int_lt(others, 400);
 }
 END_TEST
 

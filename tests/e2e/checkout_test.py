@@ -75,7 +75,7 @@ class Checkout(unittest.TestCase):
 
     def test_a_tree_of_programs_is_recorded_and_none_sees_memlog(self):
         folder = self.base / "tree"
-        script = 'perl -e "print 6 * 7"; env | grep -c -e LD_PRELOAD -e MEMLOG_SOCKET; sort /etc/services >/dev/null; exit 5'
+        script = 'perl -e "print 6 * 7"; env | grep -c -e LD_PRELOAD -e MEMLOG_SOCKET; sort /etc/passwd >/dev/null; exit 5'
         answer = self.words("out/memlog", "run", "-q", "--no-page", "-o", folder, "--", "/bin/sh", "-c", script)
         self.assertEqual((answer.returncode, answer.stdout, answer.stderr), (5, b"420\n", b""))
         report = self.report(folder)

@@ -1,8 +1,10 @@
 /* Each line of service/sandbox/policy/syscalls.policy is needed: without it its exercise dies of
  * SIGSYS, and with all lines no exercise does. */
 #include <check.h>
+#include <gnu/libc-version.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -82,9 +84,28 @@ static bool is_exercised(const struct ml_seccomp_line *line) {
     return strcmp(line->exercise, "-") != 0;
 }
 
+/* glibc 2.36 makes these calls, and one service runs on all later ones too: fstat() has its own
+ * call again, qsort() asks for no memory, abort() leaves signals as they are. */
+static bool is_for_older_libc(const struct ml_seccomp_line *line) {
+    enum { MINOR_TO_BE_EXERCISED = 36 };
+    static const char begin[] = "2.";
+    static const char *const calls[] = {"newfstatat", "sysinfo", "rt_sigprocmask"};
+    const char *version = gnu_get_libc_version();
+    if (strncmp(version, begin, strlen(begin)) != 0 ||
+        strtol(version + strlen(begin), NULL, 10) <= MINOR_TO_BE_EXERCISED) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        if (strcmp(line->name, calls[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 START_TEST(without_the_line_its_exercise_dies) {
     const struct ml_seccomp_line *line = &ml_service_policy.lines[_i];
-    if (line->number < 0 || !is_exercised(line)) {
+    if (line->number < 0 || !is_exercised(line) || is_for_older_libc(line)) {
         return;
     }
     const int status = run(line->line, line->exercise);

@@ -17,6 +17,10 @@ import harness  # noqa: E402  (tests/e2e/harness.py)
 
 EXERCISE = harness.OUT / "confine_exercise"
 PROGRAM = "/usr/bin/sort"
+INPUT = "/etc/passwd"
+
+# What qsort() and abort() of glibc 2.36 ask for, and those of later ones do not: one analyzer runs on all of them.
+OF_OLDER_LIBC = {"sysinfo", "rt_sigprocmask"} if tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split("."))) > (2, 36) else set()
 
 
 def lines():
@@ -30,7 +34,7 @@ def lines():
 class Lines(harness.Case):
     def setUp(self):
         super().setUp()
-        self.dump = self.exit_report_file(self.memlog(PROGRAM, "/etc/services"))
+        self.dump = self.exit_report_file(self.memlog(PROGRAM, INPUT))
         self.output = self.folder / "output"
 
     def exit_report_file(self, run):
@@ -93,6 +97,8 @@ class Lines(harness.Case):
         if not self.walls_stand():
             self.skipTest("built without walls: a sanitizer's process looks at this one")
         for number, call, exercise in lines():
+            if call in OF_OLDER_LIBC:
+                continue
             with self.subTest(line=number, call=call):
                 code, _, said = self.run_exercise(number, exercise)
                 self.assertEqual(code, -signal.SIGSYS, f"nothing uses it in `{exercise}`: {said}")
