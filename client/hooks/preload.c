@@ -1,11 +1,12 @@
 /* Constructor and destructor of a preloaded (or linked) client. Room: client. Context: the
- * constructor runs before every other one of the process (-z initfirst in libmemlog.so), with one
- * thread.
+ * constructor runs before every other one of the process (-z initfirst in libmemlog.so, or
+ * first.c), with one thread.
  *
  * One rule: everything that needs more than write, fstat and poll happens here, dormant or not. */
 #include <sys/auxv.h>
 
 #include "client/hooks/next.h"
+#include "client/hooks/preload.h"
 #include "client/memlog.h"
 #include "client/patch/patch.h"
 #include "client/recording/lifecycle.h"
@@ -33,8 +34,10 @@ static void hook_entries(void) {
 /* The program's own code runs. */
 static bool has_begun;
 
-__attribute__((constructor)) static void begin(int count, char **arguments, char **environment) {
-    (void)count;
+void ml_preload_begin(char **arguments, char **environment) {
+    if (has_begun) {
+        return;
+    }
     ml_symbols_keep(true);
     const char *socket_path = environment != NULL ? ml_exec_preload_take(environment) : NULL;
     if (ml_exec_preload_was_found() && ml_aside_is_needed()) {
@@ -51,6 +54,11 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
     }
     ml_symbols_keep(false);
     has_begun = true;
+}
+
+__attribute__((constructor)) static void begin(int count, char **arguments, char **environment) {
+    (void)count;
+    ml_preload_begin(arguments, environment);
 }
 
 __attribute__((destructor)) static void end(void) {

@@ -117,6 +117,28 @@ int main(int count, char **words) {
 }
 """
 
+# The loader is asked to run its constructor first of all, as glibc's libpthread asked before 2.34, and so memlog's is not.
+FIRST = "int nothing(void) { return 0; }\n"
+EARLY_LIBRARY = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+char *volatile kept[100];
+__attribute__((noinline)) static char *keep(size_t size) { char *block = malloc(size); memset(block, 1, size); return block; }
+__attribute__((constructor)) static void early(void) {
+    for (char **entry = environ; *entry != NULL; entry++)
+        if (strstr(*entry, "emlog") != NULL || strstr(*entry, "MEMLOG") != NULL || strncmp(*entry, "LD_", 3) == 0) puts(*entry);
+    for (int i = 0; i < 100; i++) kept[i] = keep(1000);
+    for (int i = 0; i < 50; i++) free(kept[i]);
+    fflush(stdout);
+    if (system("ls -d /usr") != 0) _exit(3);
+}
+int early_end(void) { for (int i = 50; i < 75; i++) free(kept[i]); return 7; }
+"""
+EARLY = "int nothing(void), early_end(void); int main(int count, char **words) { return early_end() + nothing() + (words[0] == 0); }\n"
+
 
 class LoaderState(as_bare.Case):
     def test_a_program_that_wraps_free_when_it_is_called_first(self):
@@ -142,6 +164,19 @@ class LoaderState(as_bare.Case):
             (entry,) = self.entries(report, "late")
             functions = {frame["function"] for stack in entry["stacks"] for frame in stack["frames"]}
             self.assertIn("late_new", functions)
+
+    def test_what_constructors_do_is_recorded_where_another_library_is_the_first(self):
+        place = f"-Wl,-rpath,{self.folder}"
+        first = self.build("libfirst.so", FIRST, "-shared", "-fPIC", "-Wl,-z,initfirst")
+        early = self.build("libearly.so", EARLY_LIBRARY, "-shared", "-fPIC")
+        for name, libraries in (("alone", ()), ("behind", (first,))):
+            source = EARLY if libraries else EARLY.replace(" + nothing()", "")
+            program = self.build(name, source, "-Wl,--no-as-needed", early, *libraries, place)
+            report = self.assert_as_bare(program, code=7)
+            (entry,) = self.entries(report, name)
+            kept = [stack for stack in entry["stacks"] if [frame["function"] for frame in stack["frames"]][:2] == ["keep", "early"]]
+            self.assertEqual([sum(stack[figure] for stack in kept) for figure in ("total_blocks", "total_bytes", "live_blocks")], [100, 100000, 25])
+            self.assertEqual((entry["unknown_frees"], len(self.entries(report, "ls"))), (0, 1), name)
 
 
 if __name__ == "__main__":
