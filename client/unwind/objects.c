@@ -16,14 +16,21 @@ static int (*by_loader)(void *, struct dl_find_object *);
 
 /* ---- the list of an older loader */
 
-enum { ENTRY_EMPTY = 0, ENTRY_READY, ENTRY_GONE };
+/* Of an entry's state, behind how often it was written. */
+enum { ENTRY_EMPTY = 0, ENTRY_READY, ENTRY_GONE, ENTRY_BEING_WRITTEN, ENTRY_STATES };
 
-/* Written by one thread, then published, then only read, but for `state`. */
+/* Whoever reads it looks at the state before and behind. */
 struct entry {
     _Atomic uint32_t state;
+    _Atomic uintptr_t start, end, eh_frame_hdr, map, bias, dynamic;
+};
+
+/* What one says. */
+struct known {
     struct ml_object object;
     uintptr_t bias;
-    const void *dynamic;
+    uintptr_t dynamic;
+    uint32_t state;
 };
 
 /* Takes no memory where it is not used. Two threads may enter the same object: harmless. */
@@ -79,19 +86,48 @@ static bool describe(const struct link_map *map, bool is_program, struct ml_obje
     return object.end > object.start;
 }
 
+/* False: it says nothing. */
+static bool read_entry(struct entry *entry, struct known *out_known) {
+    const uint32_t state = atomic_load_explicit(&entry->state, memory_order_acquire);
+    if (state % ENTRY_STATES != ENTRY_READY) {
+        return false;
+    }
+    *out_known = (struct known){
+        .object =
+            {.start = atomic_load_explicit(&entry->start, memory_order_relaxed),
+             .end = atomic_load_explicit(&entry->end, memory_order_relaxed),
+             .eh_frame_hdr = atomic_load_explicit(&entry->eh_frame_hdr, memory_order_relaxed),
+             .map =
+                 (const struct link_map *)atomic_load_explicit(&entry->map, memory_order_relaxed)},
+        .bias = atomic_load_explicit(&entry->bias, memory_order_relaxed),
+        .dynamic = atomic_load_explicit(&entry->dynamic, memory_order_relaxed),
+        .state = state,
+    };
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&entry->state, memory_order_relaxed) == state;
+}
+
+static bool describes_the_same(const struct ml_object *one, const struct ml_object *other) {
+    return one->start == other->start && one->end == other->end &&
+           one->eh_frame_hdr == other->eh_frame_hdr;
+}
+
 /* Whether the entry is still valid: not every unloading is seen. The loader may have freed the
- * memory read here, so its contents are untrusted. */
-__attribute__((no_sanitize("address", "thread"))) static bool is_there(struct entry *entry) {
-    const struct link_map *map = entry->object.map;
-    bool there =
-        readable(map, sizeof(*map)) && map->l_addr == entry->bias && map->l_ld == entry->dynamic;
+ * memory read here, so its contents are untrusted. Another object may lie there now. */
+__attribute__((no_sanitize("address", "thread"))) static bool
+is_there(struct entry *entry, const struct known *known) {
+    const struct link_map *map = known->object.map;
+    bool there = readable(map, sizeof(*map)) && map->l_addr == known->bias &&
+                 (uintptr_t)map->l_ld == known->dynamic;
     if (there && map->l_prev != NULL) { /* the program itself stays */
-        const void *first = (const void *)entry->object.start;
-        there = readable(first, SELFMAG) && memcmp(first, ELFMAG, SELFMAG) == 0 &&
-                readable(entry->dynamic, sizeof(ElfW(Dyn)));
+        struct ml_object now;
+        there = describe(map, false, &now) && describes_the_same(&now, &known->object) &&
+                readable((const void *)known->dynamic, sizeof(ElfW(Dyn)));
     }
     if (!there) {
-        atomic_store_explicit(&entry->state, ENTRY_GONE, memory_order_release);
+        uint32_t state = known->state;
+        (void
+        )atomic_compare_exchange_strong(&entry->state, &state, state - ENTRY_READY + ENTRY_GONE);
         atomic_store_explicit(&last_map, NULL, memory_order_release); /* read it again */
     }
     return there;
@@ -103,11 +139,12 @@ static uint32_t count_now(void) {
 }
 
 static bool find_entry(uintptr_t pc, struct ml_object *out_object) {
+    struct known known;
     for (uint32_t i = count_now(); i-- > 0;) {
-        struct entry *entry = &entries[i];
-        if (atomic_load_explicit(&entry->state, memory_order_acquire) == ENTRY_READY &&
-            pc - entry->object.start < entry->object.end - entry->object.start && is_there(entry)) {
-            *out_object = entry->object;
+        if (read_entry(&entries[i], &known) &&
+            pc - known.object.start < known.object.end - known.object.start &&
+            is_there(&entries[i], &known)) {
+            *out_object = known.object;
             return true;
         }
     }
@@ -115,31 +152,75 @@ static bool find_entry(uintptr_t pc, struct ml_object *out_object) {
 }
 
 static bool is_entered(const struct link_map *map) {
+    struct known known;
     for (uint32_t i = 0; i < count_now(); i++) {
-        if (atomic_load_explicit(&entries[i].state, memory_order_acquire) == ENTRY_READY &&
-            entries[i].object.map == map && entries[i].bias == map->l_addr &&
-            entries[i].dynamic == map->l_ld) {
+        if (read_entry(&entries[i], &known) && known.object.map == map &&
+            known.bias == map->l_addr && known.dynamic == (uintptr_t)map->l_ld) {
             return true;
         }
     }
     return false;
 }
 
-static void enter(const struct link_map *map) {
-    struct ml_object object;
-    if (is_entered(map) || !describe(map, map->l_prev == NULL, &object)) {
-        return;
+/* An entry to be written: of an object that is gone, or a new one. NULL: there is none. */
+static struct entry *take_entry(uint32_t *out_ready) {
+    for (uint32_t i = 0; i < count_now(); i++) {
+        uint32_t state = atomic_load_explicit(&entries[i].state, memory_order_relaxed);
+        const uint32_t times = state / ENTRY_STATES + 1;
+        if (state % ENTRY_STATES == ENTRY_GONE &&
+            atomic_compare_exchange_strong(
+                &entries[i].state, &state, times * ENTRY_STATES + ENTRY_BEING_WRITTEN
+            )) {
+            *out_ready = times * ENTRY_STATES + ENTRY_READY;
+            return &entries[i];
+        }
     }
     const uint32_t index = atomic_fetch_add(&entries_count, 1);
     if (index >= ML_OBJECTS_MAX) {
         (void)atomic_fetch_sub(&entries_count, 1);
+        return NULL;
+    }
+    *out_ready = ENTRY_READY;
+    return &entries[index];
+}
+
+static void enter(const struct link_map *map) {
+    struct ml_object object;
+    uint32_t ready = 0;
+    if (is_entered(map) || !describe(map, map->l_prev == NULL, &object)) {
         return;
     }
-    struct entry *entry = &entries[index];
-    entry->object = object;
-    entry->bias = map->l_addr;
-    entry->dynamic = map->l_ld;
-    atomic_store_explicit(&entry->state, ENTRY_READY, memory_order_release);
+    struct entry *entry = take_entry(&ready);
+    if (entry == NULL) {
+        return;
+    }
+    atomic_thread_fence(memory_order_release); /* the state comes before what is written */
+    atomic_store_explicit(&entry->start, object.start, memory_order_relaxed);
+    atomic_store_explicit(&entry->end, object.end, memory_order_relaxed);
+    atomic_store_explicit(&entry->eh_frame_hdr, object.eh_frame_hdr, memory_order_relaxed);
+    atomic_store_explicit(&entry->map, (uintptr_t)map, memory_order_relaxed);
+    atomic_store_explicit(&entry->bias, map->l_addr, memory_order_relaxed);
+    atomic_store_explicit(&entry->dynamic, (uintptr_t)map->l_ld, memory_order_relaxed);
+    atomic_store_explicit(&entry->state, ready, memory_order_release);
+}
+
+/* All are taken: those of objects that nobody has looked for since they went are free again. */
+static void make_room(void) {
+    struct known known;
+    if (count_now() < ML_OBJECTS_MAX) {
+        return;
+    }
+    for (uint32_t i = 0; i < ML_OBJECTS_MAX; i++) {
+        const uint32_t state = atomic_load_explicit(&entries[i].state, memory_order_relaxed);
+        if (state % ENTRY_STATES == ENTRY_GONE) {
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < ML_OBJECTS_MAX; i++) {
+        if (read_entry(&entries[i], &known)) {
+            (void)is_there(&entries[i], &known);
+        }
+    }
 }
 
 /* Another thread may change the list meanwhile: each link is probed before it is read, and followed
@@ -147,6 +228,7 @@ static void enter(const struct link_map *map) {
 static void read_list(void) {
     const struct link_map *last = NULL;
     const struct link_map *map = ml_loaded_first();
+    make_room();
     for (uint32_t i = 0; i < ML_OBJECTS_MAX && map != NULL; i++) {
         if (!readable(map, sizeof(*map)) || map->l_prev != last) {
             return;

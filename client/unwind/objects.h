@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-    ML_OBJECTS_MAX = 2048 /* of an older glibc: those of one process's life that are found */
+    ML_OBJECTS_MAX = 2048 /* of an older glibc: those that are found at one time */
 };
 
 struct ml_object {

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/suite.h"
@@ -73,10 +74,56 @@ START_TEST(what_comes_and_goes_is_followed_by_the_list) {
 }
 END_TEST
 
+/* Where it was, [start, end). */
+static struct ml_object come_and_go(void) {
+    struct ml_object found = {0};
+    void *handle = dlopen(plugin_path(), RTLD_NOW);
+    ck_assert_msg(handle != NULL, "%s", dlerror());
+    const struct link_map *map = NULL;
+    ck_assert_int_eq(dlinfo(handle, RTLD_DI_LINKMAP, (void *)&map), 0);
+    assert_same(map->l_addr + 16);
+    ck_assert(ml_object_find(map->l_addr + 16, &found));
+    dlclose(handle);
+    return found;
+}
+
+START_TEST(as_many_come_and_go_as_ever) {
+    struct ml_object found;
+    ml_object_use_list();
+    for (int round = 0; round < ML_OBJECTS_MAX + 100; round++) {
+        const uintptr_t inside = come_and_go().start + 16;
+        ck_assert(!ml_object_find(inside, &found));
+    }
+    assert_same_everywhere();
+}
+END_TEST
+
+/* Nobody looks where the last one was, and the next one is never there. */
+START_TEST(as_many_come_and_go_as_ever_each_at_another_place) {
+    ml_object_use_list();
+    for (int round = 0; round < ML_OBJECTS_MAX + 100; round++) {
+        const struct ml_object was = come_and_go();
+        const size_t bytes = was.end - was.start;
+        void *hole = mmap(
+            (void *)was.start,
+            bytes,
+            PROT_NONE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+            -1,
+            0
+        );
+        ck_assert_ptr_eq(hole, (void *)was.start);
+    }
+    assert_same_everywhere();
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("objects");
     tcase_add_test(tcase, this_loader_is_asked);
     tcase_add_test(tcase, an_older_loaders_list_tells_the_same);
     tcase_add_test(tcase, what_comes_and_goes_is_followed_by_the_list);
+    tcase_add_test(tcase, as_many_come_and_go_as_ever);
+    tcase_add_test(tcase, as_many_come_and_go_as_ever_each_at_another_place);
     return run_suite("client/objects", tcase);
 }
