@@ -15,6 +15,7 @@
 #include "client/startup/exec_preload.h"
 #include "client/startup/libc.h"
 #include "client/state/visible.h"
+#include "client/symbols/symbols.h"
 #include "client/unwind/foreign.h"
 
 /* Whether that system call creates a process with its own address space. clone3's flags lie in
@@ -112,6 +113,10 @@ static __attribute__((used)) void *before_clone(long function, long stack, long 
 
 static __attribute__((used)) void *before_fork(void) {
     ML_LIBC_READY(fork);
+    if (ml_libc.fork ==
+        NULL) { /* before 2.34 libc has one fork, which calls its handlers, ours too */
+        return ml_symbol_next("fork").address;
+    }
     ml_lifecycle_before_fork();
     return fork_and_look;
 }

@@ -52,14 +52,27 @@ static int exec_file(const char *path, char *const arguments[], char *const envi
                : result;
 }
 
+/* As libc has it since 2.34. */
+static int call_execveat(
+    int fd, const char *path, char *const arguments[], char *const environment[], int flags
+) {
+    if (ml_libc.execveat != NULL) {
+        return ml_libc.execveat(fd, path, arguments, environment, flags);
+    }
+    const long result =
+        ml_sys6(SYS_execveat, fd, (long)path, (long)arguments, (long)environment, flags, 0);
+    errno = (int)-result;
+    return -1;
+}
+
 static int
 exec_at(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
     ML_LIBC_READY(execve);
     WITH_PRELOAD(environment, ml_exec_preload_program(fd, path, flags));
     ml_lifecycle_end(ML_END_EXEC);
-    const int result = ml_libc.execveat(fd, path, arguments, preloaded, flags);
+    const int result = call_execveat(fd, path, arguments, preloaded, flags);
     return is_too_long(result) && preloaded != environment
-               ? ml_libc.execveat(fd, path, arguments, environment, flags)
+               ? call_execveat(fd, path, arguments, environment, flags)
                : result;
 }
 

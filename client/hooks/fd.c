@@ -5,6 +5,8 @@
  * closes one gets the answer it would get without memlog: the number is not open. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "client/startup/handshake.h"
@@ -118,10 +120,26 @@ ML_VISIBLE int close_range(unsigned first, unsigned last, int flags) {
     return 0;
 }
 
+/* A program may have found the name where its libc, before 2.34, has no such function. */
+static void close_each(unsigned first) {
+    struct rlimit limit = {.rlim_max = 0};
+    (void)ml_sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit);
+    for (unsigned fd = first; fd < limit.rlim_max && fd <= INT_MAX; fd++) {
+        if (!is_ours((int)fd)) {
+            ml_sys_close((int)fd);
+        }
+    }
+}
+
 ML_VISIBLE void closefrom(int lowest) {
     const unsigned first = lowest < 0 ? 0 : (unsigned)lowest;
     ML_LIBC_READY(closefrom);
-    if (next_of_ours(first, ~0u - 1) == ~0u || close_around(first, ~0u, 0) < 0) {
-        ml_libc.closefrom(lowest);
+    const bool real = ml_libc.closefrom != NULL;
+    if ((real && next_of_ours(first, ~0u - 1) == ~0u) || close_around(first, ~0u, 0) < 0) {
+        if (real) {
+            ml_libc.closefrom(lowest);
+        } else {
+            close_each(first);
+        }
     }
 }

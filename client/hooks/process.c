@@ -3,6 +3,7 @@
  * One rule: the real function runs with the program's own arguments and its answer is the
  * program's. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "client/startup/seccomp_probe.h"
 #include "client/startup/libc.h"
 #include "client/state/visible.h"
+#include "client/symbols/symbols.h"
 
 /* A killed child is subtracted from the tree's total no later than at its parent's wait. Memory
  * that the kernel has just written can be read; where the caller passes none, ours is used. */
@@ -123,6 +125,13 @@ long ml_seccomp_probe_syscall(long number, long operation, long a, long b, long 
 
 ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {
     ML_LIBC_READY(wait4);
+    if (ml_libc.pthread_setname_np == NULL) { /* it may have come since */
+        *(void **)&ml_libc.pthread_setname_np =
+            ml_symbol_of_library("libpthread.so.0", "pthread_setname_np").address;
+    }
+    if (ml_libc.pthread_setname_np == NULL) {
+        return ENOSYS;
+    }
     const int result = ml_libc.pthread_setname_np(thread, name);
     if (result == 0 && pthread_equal(thread, pthread_self())) {
         ml_lifecycle_renamed();

@@ -70,6 +70,7 @@ ML_VISIBLE ML_BETWEEN int pthread_create(
     if (ml_libc.pthread_create == NULL) {
         return EAGAIN;
     }
+    ml_lifecycle_threads_came();
     ml_lifecycle_be_somebody();
     const int result = ml_libc.pthread_create(out_thread, attributes, start, argument);
     if (result == 0) {
@@ -89,6 +90,7 @@ ML_VISIBLE ML_BETWEEN int thrd_create(pthread_t *out_thread, int (*start)(void *
     if (ml_libc.thrd_create == NULL) {
         return THREAD_ERROR; /* before glibc 2.28 there is none */
     }
+    ml_lifecycle_threads_came();
     ml_lifecycle_be_somebody();
     const int result = ml_libc.thrd_create(out_thread, start, argument);
     if (result == 0) {

@@ -4,6 +4,7 @@
 
 #include "client/recording/lifecycle.h"
 #include "client/recording/notes.h"
+#include "client/symbols/symbols.h"
 
 #if ML_ATTACHED
 
@@ -16,21 +17,34 @@ void ml_lifecycle_watch_exit(const void *value) {
 void ml_lifecycle_ask_libc(void) {
 }
 
+void ml_lifecycle_threads_came(void) {
+}
+
 #else
 
 /* Bound to their first version, which libc.so.6 keeps: many containers lack the newest. An older
- * glibc has them in libpthread.so.0. A program without that library has no threads. */
+ * glibc has them in libpthread.so.0. A program without that library has no threads, until one comes
+ * that brings it. */
 __asm__(".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5");
 __asm__(".symver pthread_setspecific, pthread_setspecific@GLIBC_2.2.5");
 #    pragma weak pthread_key_create
 #    pragma weak pthread_setspecific
 
+typedef int key_create_fn(pthread_key_t *, void (*)(void *));
+typedef int setspecific_fn(pthread_key_t, const void *);
+
+/* Of keys below it glibc has a thread's values in the thread's descriptor; of others it allocates
+ * memory for them. */
+enum { KEYS_WITHOUT_MEMORY = 32 };
+
 static pthread_key_t exit_key;
+static setspecific_fn *_Atomic set_value; /* NULL: there is no key */
 
 /* Have thread_exits called at this thread's end. */
 void ml_lifecycle_watch_exit(const void *value) {
-    if (pthread_key_create != NULL && pthread_setspecific != NULL) {
-        (void)pthread_setspecific(exit_key, value);
+    setspecific_fn *const set = atomic_load_explicit(&set_value, memory_order_acquire);
+    if (set != NULL) {
+        (void)set(exit_key, value);
     }
 }
 
@@ -55,10 +69,28 @@ static void thread_exits(void *value) {
     }
 }
 
-void ml_lifecycle_ask_libc(void) {
-    if (pthread_key_create != NULL) {
-        (void)pthread_key_create(&exit_key, thread_exits);
+static void make_key(key_create_fn *create, setspecific_fn *set) {
+    if (create != NULL && set != NULL && create(&exit_key, thread_exits) == 0 &&
+        exit_key < KEYS_WITHOUT_MEMORY) {
+        atomic_store_explicit(&set_value, set, memory_order_release);
     }
+}
+
+void ml_lifecycle_threads_came(void) {
+    static atomic_bool asked;
+    if (!ml_process.connected || atomic_load(&set_value) != NULL || atomic_exchange(&asked, true)) {
+        return;
+    }
+    static const char file[] = "libpthread.so.0";
+    key_create_fn *create = NULL;
+    setspecific_fn *set = NULL;
+    *(void **)&create = ml_symbol_of_library(file, "pthread_key_create").address;
+    *(void **)&set = ml_symbol_of_library(file, "pthread_setspecific").address;
+    make_key(create, set);
+}
+
+void ml_lifecycle_ask_libc(void) {
+    make_key(pthread_key_create, pthread_setspecific);
     (void)pthread_atfork(
         ml_lifecycle_before_fork,
         ml_lifecycle_after_fork_in_parent,

@@ -37,6 +37,10 @@ bool ml_lifecycle_connect(const char *socket_path);
 /* Have libc tell of ends of threads, and of forks. */
 void ml_lifecycle_ask_libc(void);
 
+/* A thread is about to be created. Where libpthread.so.0 was loaded after the start, it is asked
+ * now. Takes the loader's lock then, once. */
+void ml_lifecycle_threads_came(void);
+
 /* The end of the calling thread, which has a lane, is to be told. `value` is not NULL. */
 void ml_lifecycle_watch_exit(const void *value);
 
