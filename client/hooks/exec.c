@@ -11,27 +11,32 @@
 #include <unistd.h>
 
 #include "client/startup/exec_preload.h"
+#include "client/startup/lending.h"
 #include "client/startup/libc.h"
 #include "client/state/process.h"
 #include "client/state/sys.h"
 #include "client/state/visible.h"
 #include "client/unwind/foreign.h"
 
-/* `preloaded` is the environment to pass: with our variables added when `can` says so. Invalid
- * pointers are passed on unchanged, for the kernel to refuse. It fits the smallest stack,
- * PTHREAD_STACK_MIN. */
-#define WITH_PRELOAD(environment, can)                                                             \
+/* `preloaded` is the environment to pass: with our variables added when `can` says so, and
+ * `lent_fd` what must stay open in the program at `path`. Invalid pointers are passed on unchanged,
+ * for the kernel to refuse. It fits the smallest stack, PTHREAD_STACK_MIN. */
+#define WITH_PRELOAD(environment, path, can, is_free)                                              \
     (environment) = ml_exec_preload_without_shells(environment);                                   \
     char socket_space[ML_EXEC_PRELOAD_SOCKET_MAX_BYTES];                                           \
     char *const *preloaded = (environment);                                                        \
     size_t entries = 0;                                                                            \
     size_t preload_bytes = 0;                                                                      \
-    if (ml_exec_preload_is_on() &&                                                                 \
-        ml_exec_preload_count((environment), &entries, &preload_bytes) && (can)) {                 \
+    const int lent_fd = ml_exec_preload_is_on() &&                                                 \
+                                ml_exec_preload_count((environment), &entries, &preload_bytes) &&  \
+                                (can)                                                              \
+                            ? ml_exec_preload_lend(path, is_free)                                  \
+                            : ML_LENDING_IMPOSSIBLE;                                               \
+    if (lent_fd != ML_LENDING_IMPOSSIBLE) {                                                        \
         char **space = __builtin_alloca((entries + ML_EXEC_PRELOAD_EXTRA) * sizeof(char *));       \
         char *preload = __builtin_alloca(preload_bytes);                                           \
         ml_exec_preload_environment(                                                               \
-            (environment), entries, space, preload, preload_bytes, socket_space                    \
+            (environment), entries, space, preload, preload_bytes, socket_space, lent_fd           \
         );                                                                                         \
         preloaded = space;                                                                         \
     }
@@ -44,9 +49,11 @@ static bool is_too_long(int result) {
 
 static int exec_file(const char *path, char *const arguments[], char *const environment[]) {
     ML_LIBC_READY(execve);
-    WITH_PRELOAD(environment, ml_exec_preload_program(AT_FDCWD, path, 0));
+    WITH_PRELOAD(environment, path, ml_exec_preload_program(AT_FDCWD, path, 0), true);
     ml_lifecycle_end(ML_END_EXEC);
+    ml_lending_begin(lent_fd);
     const int result = ml_libc.execve(path, arguments, preloaded);
+    ml_lending_end(lent_fd);
     return is_too_long(result) && preloaded != environment
                ? ml_libc.execve(path, arguments, environment)
                : result;
@@ -68,9 +75,11 @@ static int call_execveat(
 static int
 exec_at(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
     ML_LIBC_READY(execve);
-    WITH_PRELOAD(environment, ml_exec_preload_program(fd, path, flags));
+    WITH_PRELOAD(environment, path, ml_exec_preload_program(fd, path, flags), true);
     ml_lifecycle_end(ML_END_EXEC);
+    ml_lending_begin(lent_fd);
     const int result = call_execveat(fd, path, arguments, preloaded, flags);
+    ml_lending_end(lent_fd);
     return is_too_long(result) && preloaded != environment
                ? call_execveat(fd, path, arguments, environment, flags)
                : result;
@@ -86,9 +95,11 @@ ML_VISIBLE int execv(const char *path, char *const arguments[]) {
 
 ML_VISIBLE int execvpe(const char *file, char *const arguments[], char *const environment[]) {
     ML_LIBC_READY(execve);
-    WITH_PRELOAD(environment, ml_exec_preload_program_in_path(AT_FDCWD, file));
+    WITH_PRELOAD(environment, file, ml_exec_preload_program_in_path(AT_FDCWD, file), true);
     ml_lifecycle_end(ML_END_EXEC);
+    ml_lending_begin(lent_fd);
     const int result = ml_libc.execvpe(file, arguments, preloaded);
+    ml_lending_end(lent_fd);
     return is_too_long(result) && preloaded != environment
                ? ml_libc.execvpe(file, arguments, environment)
                : result;
@@ -100,9 +111,11 @@ ML_VISIBLE int execvp(const char *file, char *const arguments[]) {
 
 ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[]) {
     ML_LIBC_READY(execve);
-    WITH_PRELOAD(environment, ml_exec_preload_program(fd, "", AT_EMPTY_PATH));
+    WITH_PRELOAD(environment, "", ml_exec_preload_program(fd, "", AT_EMPTY_PATH), true);
     ml_lifecycle_end(ML_END_EXEC);
+    ml_lending_begin(lent_fd);
     const int result = ml_libc.fexecve(fd, arguments, preloaded);
+    ml_lending_end(lent_fd);
     return is_too_long(result) && preloaded != environment
                ? ml_libc.fexecve(fd, arguments, environment)
                : result;
@@ -233,6 +246,32 @@ static bool can_spawn(
     return answer;
 }
 
+/* Whether the connection has its number in the child still, where it starts the program. */
+static bool is_free(const posix_spawn_file_actions_t *given) {
+    const int fd = atomic_load(&ml_process.socket_fd);
+    return given == NULL ||
+           !is_changed((const struct action *)(const void *)given->__actions, given->__used, fd);
+}
+
+/* `lending` is the file actions to pass: the program's own, and behind them one that leaves the
+ * connection open in the child alone. A duplicate of the same number loses close-on-exec there. */
+#define WITH_LENDING(given, lent_fd)                                                               \
+    const posix_spawn_file_actions_t *lending = (given);                                           \
+    posix_spawn_file_actions_t own_actions = {.__used = 0};                                        \
+    if ((lent_fd) >= 0) {                                                                          \
+        const int own_count = (given) != NULL ? (given)->__used : 0;                               \
+        struct action *list = __builtin_alloca(((size_t)own_count + 1) * sizeof(*list));           \
+        if (own_count > 0) {                                                                       \
+            memcpy(list, (given)->__actions, (size_t)own_count * sizeof(*list));                   \
+        }                                                                                          \
+        list[own_count] = (struct action                                                           \
+        ){.kind = ACTION_DUP2, .of.numbers = {.fd = (lent_fd), .new_fd = (lent_fd)}};              \
+        own_actions.__used = own_count + 1;                                                        \
+        own_actions.__allocated = own_count + 1;                                                   \
+        own_actions.__actions = (struct __spawn_action *)(void *)list;                             \
+        lending = &own_actions;                                                                    \
+    }
+
 ML_VISIBLE int posix_spawn(
     pid_t *out_pid,
     const char *path,
@@ -242,8 +281,11 @@ ML_VISIBLE int posix_spawn(
     char *const environment[]
 ) {
     ML_LIBC_READY(execve);
-    WITH_PRELOAD(environment, can_spawn(actions, path, ml_exec_preload_program_there));
-    const int error = ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, preloaded);
+    WITH_PRELOAD(
+        environment, path, can_spawn(actions, path, ml_exec_preload_program_there), is_free(actions)
+    );
+    WITH_LENDING(actions, lent_fd);
+    const int error = ml_libc.posix_spawn(out_pid, path, lending, attributes, arguments, preloaded);
     return error == E2BIG && preloaded != environment
                ? ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, environment)
                : error;
@@ -258,9 +300,15 @@ ML_VISIBLE int posix_spawnp(
     char *const environment[]
 ) {
     ML_LIBC_READY(execve);
-    WITH_PRELOAD(environment, can_spawn(actions, file, ml_exec_preload_program_in_path));
+    WITH_PRELOAD(
+        environment,
+        file,
+        can_spawn(actions, file, ml_exec_preload_program_in_path),
+        is_free(actions)
+    );
+    WITH_LENDING(actions, lent_fd);
     const int error =
-        ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, preloaded);
+        ml_libc.posix_spawnp(out_pid, file, lending, attributes, arguments, preloaded);
     return error == E2BIG && preloaded != environment
                ? ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, environment)
                : error;

@@ -41,7 +41,7 @@ void ml_preload_begin(char **arguments, char **environment) {
     ml_symbols_keep(true);
     const char *socket_path = environment != NULL ? ml_exec_preload_take(environment) : NULL;
     if (ml_exec_preload_was_found() && ml_aside_is_needed()) {
-        ml_aside_step(socket_path, arguments, environment);
+        ml_aside_step(socket_path, ml_exec_preload_take_left(), arguments, environment);
     }
     ml_next_resolve();
     ml_next_resolve_new();

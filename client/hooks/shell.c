@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "client/startup/exec_preload.h"
+#include "client/startup/lending.h"
 #include "client/startup/libc.h"
 #include "client/state/left.h"
 #include "client/state/sys.h"
@@ -40,14 +41,23 @@ static _Atomic uint32_t owner;
 static struct {
     uint32_t pid;
     uint32_t users; /* threads in a call */
+    int lent_fd;    /* of their shells; negative: none */
     char **before;
     char **preloaded;
     uint32_t turn;
     struct copy copies[COPIES];
-} shared;
+} shared = {.lent_fd = ML_LENDING_NOT_NEEDED};
 
 /* This thread is in a call. */
 static __thread bool inside __attribute__((tls_model("initial-exec")));
+
+/* No shell is being started any more, or not by this process. */
+static void keep_connection(void) {
+    if (shared.lent_fd >= 0) {
+        ml_lending_to_shells(shared.lent_fd, false);
+        shared.lent_fd = ML_LENDING_NOT_NEEDED;
+    }
+}
 
 static void lock(void) {
     const uint32_t pid = (uint32_t)ml_sys0(SYS_getpid);
@@ -62,6 +72,7 @@ static void lock(void) {
         if (shared.users > 0 && environ == shared.preloaded) {
             environ = shared.before;
         }
+        keep_connection();
         shared.pid = pid;
         shared.users = 0;
     }
@@ -90,6 +101,7 @@ static char *take_copy(size_t bytes) {
 /* The last call has returned: restore the original. If the program has changed the environment
  * meanwhile, remove our variables from that one, which may still use strings of the copy. */
 static void put_back(void) {
+    keep_connection();
     if (environ == shared.preloaded) {
         environ = shared.before;
     } else if (environ != NULL) {
@@ -100,9 +112,14 @@ static void put_back(void) {
 
 /* Whether the environment is a copy with ours now. */
 static bool enter(void) {
+    static const char shell[] = "/bin/sh";
     size_t entries = 0;
     size_t preload_bytes = 0;
-    if (!ml_exec_preload_is_on() || !ml_exec_preload_program(AT_FDCWD, "/bin/sh", 0)) {
+    if (!ml_exec_preload_is_on() || !ml_exec_preload_program(AT_FDCWD, shell, 0)) {
+        return false;
+    }
+    const int lent_fd = ml_exec_preload_lend(shell, true);
+    if (lent_fd == ML_LENDING_IMPOSSIBLE) {
         return false;
     }
     lock();
@@ -123,8 +140,13 @@ static bool enter(void) {
                 shared.preloaded,
                 preload_space,
                 preload_bytes,
-                preload_space + preload_bytes
+                preload_space + preload_bytes,
+                lent_fd
             );
+            shared.lent_fd = lent_fd;
+            if (lent_fd >= 0) {
+                ml_lending_to_shells(lent_fd, true);
+            }
             shared.users++; /* first: a child that is forked here looks at it */
             atomic_thread_fence(memory_order_release);
             environ = shared.preloaded;
@@ -162,6 +184,7 @@ static void after_fork_in_child(void) {
             (void)ml_exec_preload_take(environ); /* the program has changed it */
         }
         environ = (char **)(uintptr_t)ml_exec_preload_without_shells(environ);
+        keep_connection();
         shared.users = 0;
     }
 }

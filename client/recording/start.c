@@ -9,6 +9,7 @@
 #include "client/recording/mapping.h"
 #include "client/recording/record.h"
 #include "client/recording/scripts.h"
+#include "client/startup/exec_preload.h"
 #include "client/stream/arena.h"
 #include "client/stream/decoy.h"
 #include "client/stream/pipe.h"
@@ -194,6 +195,12 @@ bool ml_start_connected(int socket_fd) {
 
 bool ml_lifecycle_connect(const char *socket_path) {
     int socket_fd = -1;
-    return !ml_process.connected && ml_handshake_connect(socket_path, &socket_fd) &&
-           ml_start_connected(socket_fd);
+    if (ml_process.connected) {
+        return false;
+    }
+    const int left_fd = ml_exec_preload_take_left();
+    const bool is_there = (left_fd >= 0 && ml_handshake_connect_by(left_fd, &socket_fd)) ||
+                          ml_handshake_connect(socket_path, &socket_fd);
+    ml_sys_close(left_fd);
+    return is_there && ml_start_connected(socket_fd);
 }

@@ -38,9 +38,10 @@ bool ml_aside_is_needed(void) {
     return false;
 }
 
-static void tell(const char *socket_path, const char *path) {
+static void tell(const char *socket_path, int left_fd, const char *path) {
     int socket_fd = -1;
-    if (ml_handshake_connect(socket_path, &socket_fd)) {
+    if ((left_fd >= 0 && ml_handshake_connect_by(left_fd, &socket_fd)) ||
+        ml_handshake_connect(socket_path, &socket_fd)) {
         (void)ml_handshake_not_profiled(
             socket_fd, true, MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER, path
         );
@@ -82,20 +83,22 @@ static bool words_of_loader(char **out_words, size_t most) {
            title.count_bytes < MEMLOG_CLIENT_MAX_TITLE_BYTES;
 }
 
-void ml_aside_step(const char *socket_path, char **arguments, char **environment) {
+void ml_aside_step(
+    const char *socket_path, int take_left_fd, char **arguments, char **environment
+) {
     /* The name that was executed: the process is called by it. */
     const char *name = (const char *)getauxval(AT_EXECFN);
     const char *path = own_file;
     char **words = arguments;
     char *all_words[LOADER_WORDS_MAX];
     char executable[PATH_BYTES];
-    if (arguments == NULL || arguments[0] == NULL) {
+    const bool is_loader = getauxval(AT_BASE) == 0;
+    if (arguments == NULL || arguments[0] == NULL ||
+        (is_loader && !words_of_loader(all_words, LOADER_WORDS_MAX))) {
+        ml_sys_close(take_left_fd);
         return;
     }
-    if (getauxval(AT_BASE) == 0) {
-        if (!words_of_loader(all_words, LOADER_WORDS_MAX)) {
-            return;
-        }
+    if (is_loader) {
         words = all_words;
     }
     const long count =
@@ -118,7 +121,8 @@ void ml_aside_step(const char *socket_path, char **arguments, char **environment
         path = executable;
     }
     if (socket_path != NULL) {
-        tell(socket_path, executable);
+        tell(socket_path, take_left_fd, executable);
     }
+    ml_sys_close(take_left_fd);
     (void)ml_sys3(SYS_execve, (long)path, (long)words, (long)environment);
 }

@@ -13,9 +13,10 @@
 /* Whether a sanitizer's run-time that has an allocator of its own is in this process. */
 bool ml_aside_is_needed(void);
 
-/* Tell the host at that socket (NULL: there is none), and execute the same file again with these
+/* Tell the host at that socket (NULL: there is none), or by the connection that was left to this
+ * image (-1: none), which is closed; and execute the same file again with these
  * arguments and this environment, from which our variables have been removed. Returns only if the
  * exec fails. */
-void ml_aside_step(const char *socket_path, char **arguments, char **environment);
+void ml_aside_step(const char *socket_path, int take_left_fd, char **arguments, char **environment);
 
 #endif

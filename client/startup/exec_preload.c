@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/startup/handshake.h"
+#include "client/startup/lending.h"
 #include "client/state/process.h"
 #include "client/state/sys.h"
 #include "client/unwind/foreign.h"
@@ -22,7 +23,8 @@ static const char socket_key[] = "MEMLOG_SOCKET=";
 static const char preload_key[] = "LD_PRELOAD=";
 static const char path_key[] = "PATH=";
 
-static char socket_entry[ML_EXEC_PRELOAD_SOCKET_MAX_BYTES];
+static char socket_entry[ML_EXEC_PRELOAD_SOCKET_MAX_BYTES]; /* with nothing in front of the path */
+static int left_fd = -1;        /* the connection of the image before this one */
 static char library[4096];      /* as LD_PRELOAD names it */
 static char library_file[4096]; /* as the kernel does */
 
@@ -73,10 +75,12 @@ const char *ml_exec_preload_take(char **environment) {
     for (char **entry = environment; *entry != NULL; entry++) {
         if (starts_with(*entry, socket_key, sizeof(socket_key)) &&
             strlen(*entry) < sizeof(socket_entry)) {
-            const size_t length = strlen(*entry);
-            memcpy(socket_entry, *entry, length + 1);
-            memset(*entry, 0, length);
-            socket_path = socket_entry + sizeof(socket_key) - 1;
+            char *const kept_path = socket_entry + sizeof(socket_key) - 1;
+            const char *path = ml_lending_read(*entry + sizeof(socket_key) - 1, &left_fd);
+            memcpy(socket_entry, socket_key, sizeof(socket_key) - 1);
+            memcpy(kept_path, path, strlen(path) + 1);
+            memset(*entry, 0, strlen(*entry));
+            socket_path = kept_path;
             continue;
         }
         if (starts_with(*entry, preload_key, sizeof(preload_key)) && !take_preload(*entry)) {
@@ -100,6 +104,12 @@ void ml_exec_preload_tell(const char *library_path, const char *socket_path) {
         memcpy(socket_entry, socket_key, sizeof(socket_key) - 1);
         memcpy(socket_entry + sizeof(socket_key) - 1, socket_path, socket_bytes + 1);
     }
+}
+
+int ml_exec_preload_take_left(void) {
+    const int fd = left_fd;
+    left_fd = -1;
+    return fd;
 }
 
 bool ml_exec_preload_was_found(void) {
@@ -134,7 +144,9 @@ char *ml_exec_preload_own_value(const char *name, char *value) {
         return NULL;
     }
     if (name_bytes == sizeof(socket_key) - 1 && memcmp(name, socket_key, name_bytes - 1) == 0) {
-        return strcmp(value, socket_entry + sizeof(socket_key) - 1) == 0 ? NULL : value;
+        int fd = -1;
+        const char *path = ml_lending_read(value, &fd);
+        return strcmp(path, socket_entry + sizeof(socket_key) - 1) == 0 ? NULL : value;
     }
     if (name_bytes == sizeof(preload_key) - 1 && memcmp(name, preload_key, name_bytes - 1) == 0 &&
         library_bytes > 0 && strncmp(value, library, library_bytes) == 0) {
@@ -145,13 +157,22 @@ char *ml_exec_preload_own_value(const char *name, char *value) {
     return value;
 }
 
+static void put_socket(char *socket_space, int lent_fd) {
+    const size_t key_bytes = sizeof(socket_key) - 1;
+    const char *path = socket_entry + key_bytes;
+    memcpy(socket_space, socket_key, key_bytes);
+    const size_t word_bytes = ml_lending_word(lent_fd, socket_space + key_bytes);
+    memcpy(socket_space + key_bytes + word_bytes, path, strlen(path) + 1);
+}
+
 void ml_exec_preload_environment(
     char *const *environment,
     size_t count,
     char **out_environment,
     char *preload_space,
     size_t preload_bytes,
-    char *socket_space
+    char *socket_space,
+    int lent_fd
 ) {
     const size_t key_bytes = sizeof(preload_key) - 1;
     const size_t library_bytes = strlen(library);
@@ -178,7 +199,7 @@ void ml_exec_preload_environment(
     if (library_bytes > 0) {
         *out++ = preload_space;
     }
-    memcpy(socket_space, socket_entry, sizeof(socket_entry));
+    put_socket(socket_space, lent_fd);
     *out++ = socket_space;
     *out = NULL;
 }
@@ -237,6 +258,15 @@ static bool read_interpreter(int fd, const Elf64_Ehdr *header, char *out_path) {
     return true;
 }
 
+/* As the loader will: Landlock, for one, forbids what access(2) permits. The loader's program has
+ * one descriptor more. */
+static bool can_open(const char *path) {
+    const long fd = ml_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    ml_sys_close((int)fd);
+    return fd >= 0 ||
+           ((fd == -EMFILE || fd == -ENFILE) && ml_sys3(SYS_access, (long)path, R_OK, 0) == 0);
+}
+
 static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
     char interpreter[INTERPRETER_MAX_BYTES];
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64) {
@@ -254,15 +284,19 @@ static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
     if (interpreter[0] != 0 && !ends_with_loader(interpreter)) {
         return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER, path);
     }
-    if (library_file[0] == '/' && ml_sys3(SYS_access, (long)library_file, R_OK, 0) != 0) {
+    if (library_file[0] == '/' && !can_open(library_file)) {
         return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE, path);
     }
-    /* Sandboxes mount an empty /tmp over ours. The new program itself finds out whether it can
-     * connect. */
-    if (ml_sys3(SYS_access, (long)(socket_entry + sizeof(socket_key) - 1), F_OK, 0) == -ENOENT) {
-        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE, path);
-    }
     return true;
+}
+
+int ml_exec_preload_lend(const char *path, bool is_free) {
+    int fd = ml_lending_find(socket_entry + sizeof(socket_key) - 1);
+    if (fd != ML_LENDING_NOT_NEEDED && (fd == ML_LENDING_IMPOSSIBLE || !is_free)) {
+        (void)refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE, path);
+        fd = ML_LENDING_IMPOSSIBLE;
+    }
+    return fd;
 }
 
 /* The interpreter in "#! /path arg", cut out in place. NULL: there is none. */

@@ -12,8 +12,9 @@
 
 enum {
     ML_EXEC_PRELOAD_MAX_BYTES = 8192,
-    ML_EXEC_PRELOAD_SOCKET_MAX_BYTES = 272, /* the key and a path of sockaddr_un's length */
-    ML_EXEC_PRELOAD_EXTRA = 3,              /* LD_PRELOAD, MEMLOG_SOCKET, NULL */
+    /* The key, the word of client/startup/lending.h and a path of sockaddr_un's length. */
+    ML_EXEC_PRELOAD_SOCKET_MAX_BYTES = 272,
+    ML_EXEC_PRELOAD_EXTRA = 3,        /* LD_PRELOAD, MEMLOG_SOCKET, NULL */
     ML_EXEC_PRELOAD_COUNT_MAX = 32768 /* 256 KiB of pointers on the stack; more goes without it */
 };
 
@@ -24,6 +25,10 @@ const char *ml_exec_preload_take(char **environment);
 /* What else they say where no environment says it: the library as LD_PRELOAD names it, and the
  * host's socket. Too long ones, and "", are none: then programs are started as they are. */
 void ml_exec_preload_tell(const char *library_path, const char *socket_path);
+
+/* The connection that was left to this image, once; -1: there is none. Owner: the caller closes
+ * it. */
+int ml_exec_preload_take_left(void);
 
 /* Whether it found that entry: without it the program's next image has no memlog. */
 bool ml_exec_preload_was_found(void);
@@ -38,15 +43,22 @@ bool ml_exec_preload_count(char *const *environment, size_t *out_count, size_t *
 
 /* The environment for a program that can take the preload: the `count` entries of `environment` and
  * ours. out_environment has count + ML_EXEC_PRELOAD_EXTRA pointers, the spaces preload_bytes and
- * ML_EXEC_PRELOAD_SOCKET_MAX_BYTES; all three live until the exec. */
+ * ML_EXEC_PRELOAD_SOCKET_MAX_BYTES; all three live until the exec. `lent_fd` from
+ * ml_exec_preload_lend. */
 void ml_exec_preload_environment(
     char *const *environment,
     size_t count,
     char **out_environment,
     char *preload_space,
     size_t preload_bytes,
-    char *socket_space
+    char *socket_space,
+    int lent_fd
 );
+
+/* What of ours stays open for a program that can take the preload: as ml_lending_find says.
+ * ML_LENDING_IMPOSSIBLE: it does not find the host, who is told. `path` is for that; `is_free`: the
+ * connection's number is not the program's to be. */
+int ml_exec_preload_lend(const char *path, bool is_free);
 
 /* Whether the program file can take the preload. If not, the host is told why. False also for a
  * file that cannot be executed at all: the exec itself reports that. */

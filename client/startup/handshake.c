@@ -21,6 +21,9 @@ enum {
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
 };
 
+/* SO_PASSPIDFD of Linux 6.5, younger than some systems' headers. */
+static const int names_of_senders[] = {SO_PASSCRED, 76};
+
 /* A duplicate with a high number and CLOEXEC; -1 if there is none left. `fd` stays open. */
 static int lifted(int fd) {
     int lowest = ML_FD_LOWEST;
@@ -136,6 +139,33 @@ static bool send_message(
         packet,                                                                                    \
         sizeof(packet)                                                                             \
     )
+
+bool ml_handshake_connect_by(int left_fd, int *out_socket_fd) {
+    int pair[2] = {-1, -1};
+    const int on = 1;
+    if (!ml_handshake_pair(pair)) {
+        return false;
+    }
+    /* Before it is the host's: it must know the sender of each message, the first ones too. */
+    for (size_t i = 0; i < sizeof(names_of_senders) / sizeof(names_of_senders[0]); i++) {
+        (void)ml_sys6(
+            SYS_setsockopt, pair[1], SOL_SOCKET, names_of_senders[i], (long)&on, (long)sizeof(on), 0
+        );
+    }
+    const int socket_fd = ml_handshake_lift(pair[0]);
+    limit_waits(socket_fd);
+    const struct memlog_client_connected_request request = {
+        .version = MEMLOG_CLIENT_CLIENT_VERSION, .connection = pair[1]};
+    uint8_t packet[MEMLOG_CLIENT_CONNECTED_REQUEST_MAX_BYTES];
+    const bool sent = SEND(left_fd, true, connected, 0, request, packet);
+    ml_sys_close(pair[1]);
+    if (!sent) {
+        ml_sys_close(socket_fd);
+        return false;
+    }
+    *out_socket_fd = socket_fd;
+    return true;
+}
 
 static bool wait_for_answer(int fd) {
     const uint64_t deadline_ns = ml_sys_monotonic_ns() + (uint64_t)ML_HANDSHAKE_WAIT_MS * 1000000u;

@@ -32,6 +32,10 @@ struct ml_handshake {
  * left. False: no host there, or none that accepts within ML_HANDSHAKE_WAIT_MS. */
 bool ml_handshake_connect(const char *path, int *out_socket_fd);
 
+/* The same by a connection that was left to this image (client/startup/lending.h). It stays open.
+ */
+bool ml_handshake_connect_by(int left_fd, int *out_socket_fd);
+
 /* Make a connection one that stays: it gets a high number, unless the program has no other
  * descriptor left. Its number from now on. */
 int ml_handshake_lift(int take_fd);

@@ -51,7 +51,7 @@ are_let_through(const struct sock_fprog *program, const struct own_call *calls, 
 }
 
 /* From <sys/socket.h>, which this target may not include. */
-enum { UNIX_FAMILY = 1, SEQPACKET = 5, SOCKET_LEVEL = 1, PASS_CREDENTIALS = 16 };
+enum { UNIX_FAMILY = 1, SEQPACKET = 5, SOCKET_LEVEL = 1, PASS_CREDENTIALS = 16, PASS_PIDFD = 76 };
 
 /* MFD_EXEC, as client/patch/near.c has it. */
 enum { MEMFD_EXECUTABLE = 0x10 };
@@ -137,6 +137,11 @@ static uint32_t needless_of(const struct sock_fprog *program, uint64_t fd, uint6
         {SYS_memfd_create, {0, MFD_CLOEXEC | MEMFD_EXECUTABLE}},
         {SYS_memfd_create, {0, MFD_CLOEXEC}},
         {SYS_mmap, {0, 0, PROT_READ | PROT_EXEC}}};
+    const struct own_call of_lending[] = {
+        {SYS_fcntl, {socket_fd, F_SETFD}},
+        {SYS_socketpair, {UNIX_FAMILY, SEQPACKET | O_CLOEXEC}},
+        {SYS_setsockopt, {fd, SOCKET_LEVEL, PASS_CREDENTIALS}},
+        {SYS_setsockopt, {fd, SOCKET_LEVEL, PASS_PIDFD}}};
     const struct {
         const struct own_call *calls;
         size_t count;
@@ -146,7 +151,8 @@ static uint32_t needless_of(const struct sock_fprog *program, uint64_t fd, uint6
         {pid, COUNT_OF(pid), ML_FILTERS_NO_PID},
         {limits, COUNT_OF(limits), ML_FILTERS_NO_LIMITS},
         {of_handshake, COUNT_OF(of_handshake), ML_FILTERS_NO_HOST},
-        {of_exec_preload, COUNT_OF(of_exec_preload), ML_FILTERS_NO_PRELOAD}};
+        {of_exec_preload, COUNT_OF(of_exec_preload), ML_FILTERS_NO_PRELOAD},
+        {of_lending, COUNT_OF(of_lending), ML_FILTERS_NO_LENDING}};
     /* By mremap the client's memory grows. */
     const struct own_call growth = {
         SYS_mremap, {(uint64_t)(uintptr_t)ml_process.memory.arena.start}};

@@ -98,11 +98,12 @@ enum {
     ML_FILTERS_NO_GROWTH = 8,  /* mremap: the client's memory stays as it is */
     ML_FILTERS_NO_LIMITS = 16, /* prlimit: limits are as they were */
     ML_FILTERS_CLOSED = 32,    /* what recording needs: the process is off from its next event on */
-    ML_FILTERS_NO_PRELOAD = 64,    /* another program cannot come to the host; a forked child can */
-    ML_FILTERS_NO_PENDING = 128,   /* rt_sigpending */
-    ML_FILTERS_NO_CONSUME = 256,   /* rt_sigtimedwait: a SIGPIPE of ours could not be consumed */
-    ML_FILTERS_NO_SILENCE = 512,   /* pwritev2, which raises no SIGPIPE */
-    ML_FILTERS_NO_PIPE_SIZE = 1024 /* how many bytes a pipe holds */
+    ML_FILTERS_NO_PRELOAD = 64,  /* another program cannot come to the host; a forked child can */
+    ML_FILTERS_NO_PENDING = 128, /* rt_sigpending */
+    ML_FILTERS_NO_CONSUME = 256, /* rt_sigtimedwait: a SIGPIPE of ours could not be consumed */
+    ML_FILTERS_NO_SILENCE = 512, /* pwritev2, which raises no SIGPIPE */
+    ML_FILTERS_NO_PIPE_SIZE = 1024, /* how many bytes a pipe holds */
+    ML_FILTERS_NO_LENDING = 2048    /* another program cannot come to the host by this connection */
 };
 
 /* What tells an open file from every other one. */

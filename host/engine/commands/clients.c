@@ -4,12 +4,14 @@
 
 #include "host/engine/attach/jobs.h"
 #include "host/engine/commands/connection.h"
+#include "host/engine/commands/listen.h"
 #include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
 #include "host/engine/members/recorder.h"
 #include "host/engine/members/targets.h"
 #include "host/engine/members/watch.h"
 #include "host/engine/state.h"
+#include "host/process/closer.h"
 
 /* A forked child is what its own memory said when it reported itself: by now it may have ended, or
  * made its exec, and /proc would show that. */
@@ -136,13 +138,12 @@ static void on_hello(
 ) {
     struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
-    const bool is_attached = connection->attached_pid != 0;
+    const bool is_attached = connection->is_attached;
     /* It may have said Hello before its socket was ours, and so without the kernel's word on the
      * sender. The socket's maker alone has the other end. */
-    const pid_t pid =
-        is_attached && call->peer.pid == 0 ? connection->attached_pid : call->peer.pid;
+    const pid_t pid = is_attached && call->peer.pid == 0 ? connection->only_pid : call->peer.pid;
     if (pid <= 0 || connection->member_id != 0 ||
-        (is_attached && pid != connection->attached_pid) ||
+        (connection->only_pid != 0 && pid != connection->only_pid) ||
         request->version != MEMLOG_CLIENT_CLIENT_VERSION) {
         refuse(call);
         return;
@@ -385,8 +386,22 @@ static void on_not_profiled(
     }
 }
 
+/* A program that does not see the socket has a connection of its own, by one that was left to it.
+ */
+static void on_connected(
+    void *context, const struct ml_call *call, const struct memlog_client_connected_request *request
+) {
+    const struct ml_engine_connection *connection = context;
+    if (request->version != MEMLOG_CLIENT_CLIENT_VERSION) {
+        ml_channel_close_socket(request->connection, ml_closer_close);
+        return;
+    }
+    ml_listen_serve_left(connection->engine, request->connection, call->peer.pid);
+}
+
 const struct memlog_client_host_for_client_handlers ml_engine_client_handlers = {
     .hello = on_hello,
+    .connected = on_connected,
     .forked = on_forked,
     .not_profiled = on_not_profiled,
     .allocators = on_allocators,

@@ -17,9 +17,9 @@ struct ml_engine_connection {
     struct ml_engine *engine;
     struct ml_channel *channel;
     uint32_t member_id; /* the member that said Hello on it; 0: none yet */
-    pid_t
-        attached_pid; /* the one process that may say Hello on it; 0: it has connected by itself */
-    bool is_silent;   /* to the control socket, without a Hello yet */
+    pid_t only_pid;     /* the one process that may say Hello on it; 0: it has found the socket */
+    bool is_attached;   /* that process ran already: a tracer has handed the connection over */
+    bool is_silent;     /* to the control socket, without a Hello yet */
     /* Where the command in progress keeps this connection; NULL: there is none. */
     struct ml_engine_connection **waiting;
     struct ml_member_allocator allocator; /* of the process that is about to say Hello */

@@ -65,21 +65,25 @@ static bool is_stranger(const struct ml_engine *engine, const struct ucred *peer
     return (peer->uid != geteuid() || is_nobody_known) && !descends_from_run(engine, peer->pid);
 }
 
+static void say_stranger(struct ml_engine *engine, const struct ucred *peer) {
+    if (ml_engine_says_first(engine, ML_SAID_STRANGERS)) {
+        ml_engine_notice(
+            engine,
+            "process %d of user %u is no part of this run and was refused; others like it are "
+            "refused without a message",
+            (int)peer->pid,
+            (unsigned)peer->uid
+        );
+    }
+}
+
 /* Whether to refuse a connection to the control socket. Nothing is kept of a stranger. A process
  * for which there is no room goes on at once, unrecorded. */
 static bool refuse_client(struct ml_engine *engine, int fd) {
     struct ucred peer = {.pid = 0};
     socklen_t count = sizeof(peer);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &count) != 0 || is_stranger(engine, &peer)) {
-        if (ml_engine_says_first(engine, ML_SAID_STRANGERS)) {
-            ml_engine_notice(
-                engine,
-                "process %d of user %u is no part of this run and was refused; others like it "
-                "are refused without a message",
-                (int)peer.pid,
-                (unsigned)peer.uid
-            );
-        }
+        say_stranger(engine, &peer);
         return true;
     }
     return !ml_connections_have_room(engine, fd, peer.pid, ml_process_parent(peer.pid));
@@ -128,17 +132,39 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
     (void)serve(engine, fd, for_commands);
 }
 
-/* Whose it is, the tracer's order says, and the kernel has confirmed: no stranger is judged here.
- */
-void ml_listen_serve_attached(struct ml_engine *engine, int take_fd, pid_t pid) {
+static void serve_only(struct ml_engine *engine, int take_fd, pid_t pid, bool is_attached) {
     if (!ml_connections_have_room(engine, take_fd, pid, ml_process_parent(pid))) {
         ml_channel_close_socket(take_fd, ml_closer_close);
         return;
     }
     struct ml_engine_connection *connection = serve(engine, take_fd, false);
     if (connection != NULL) {
-        connection->attached_pid = pid;
+        connection->only_pid = pid;
+        connection->is_attached = is_attached;
     }
+}
+
+/* Whose it is, the tracer's order says, and the kernel has confirmed: no stranger is judged here.
+ */
+void ml_listen_serve_attached(struct ml_engine *engine, int take_fd, pid_t pid) {
+    serve_only(engine, take_fd, pid, true);
+}
+
+/* Who has a copy of a connection of the run may be anybody, of the same user, too. The pair's maker
+ * is its sender, so that nobody speaks for another one. */
+void ml_listen_serve_left(struct ml_engine *engine, int take_fd, pid_t pid) {
+    struct ucred maker = {.pid = 0};
+    socklen_t count = sizeof(maker);
+    const bool is_known =
+        getsockopt(take_fd, SOL_SOCKET, SO_PEERCRED, &maker, &count) == 0 && maker.pid == pid;
+    if (pid > 0 && is_known && descends_from_run(engine, pid)) {
+        serve_only(engine, take_fd, pid, false);
+        return;
+    }
+    if (pid > 0 && is_known) {
+        say_stranger(engine, &maker);
+    }
+    ml_channel_close_socket(take_fd, ml_closer_close);
 }
 
 static void on_client_connects(struct ev_loop *loop, ev_io *watcher, int events) {

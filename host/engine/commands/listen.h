@@ -10,6 +10,11 @@ void ml_listen_init(struct ml_engine *engine);
  * on it. Owner: take_fd is taken. */
 void ml_listen_serve_attached(struct ml_engine *engine, int take_fd, pid_t pid);
 
+/* Serve a connection that a process of the run has made, as it does not see the socket: it alone
+ * may say Hello on it. `pid` is who sent it, by the kernel's word; who is none of the run is
+ * refused. Owner: take_fd is taken. */
+void ml_listen_serve_left(struct ml_engine *engine, int take_fd, pid_t pid);
+
 /* Close all. */
 void ml_listen_fini(struct ml_engine *engine);
 

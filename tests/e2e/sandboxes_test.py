@@ -1,0 +1,283 @@
+"""Programs in sandboxes that hide the folder of memlog's socket: a /tmp, a root, a network, users and processes of their own. Each runs as
+bare, and is recorded exactly, or is named with the reason."""
+import os
+import shutil
+import subprocess
+import unittest
+
+import harness
+
+PYTHON = "/usr/bin/python3"
+
+# Keeps known blocks: itself, a fork, and programs started in each way that there is.
+FAMILY = r"""
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static void keep(int count) {
+    for (int i = 0; i < count; i++) {
+        char *volatile block = malloc(4321);
+        block[0] = 1;
+    }
+}
+static void wait_for(pid_t pid) {
+    int status = 0;
+    if (pid <= 0 || waitpid(pid, &status, 0) != pid || status != 0) {
+        printf("a child failed\n");
+    }
+}
+int main(int count, char **words) {
+    if (count > 1) {
+        keep(atoi(words[1]));
+        return 0;
+    }
+    char line[4096];
+    char *spawned[] = {words[0], "200", NULL};
+    pid_t child = 0;
+    keep(1000);
+    child = fork();
+    if (child == 0) {
+        keep(500);
+        _exit(0);
+    }
+    wait_for(child);
+    child = fork();
+    if (child == 0) {
+        execl(words[0], words[0], "300", (char *)NULL);
+        _exit(9);
+    }
+    wait_for(child);
+    child = vfork();
+    if (child == 0) {
+        execl(words[0], words[0], "250", (char *)NULL);
+        _exit(9);
+    }
+    wait_for(child);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    if (posix_spawn(&child, words[0], &actions, NULL, spawned, environ) != 0) {
+        child = 0;
+    }
+    wait_for(child);
+    spawned[1] = "150";
+    if (posix_spawnp(&child, words[0], NULL, NULL, spawned, environ) != 0) {
+        child = 0;
+    }
+    wait_for(child);
+    snprintf(line, sizeof(line), "%s 100", words[0]);
+    FILE *pipe = popen(line, "r");
+    if (system(line) != 0 || pipe == NULL || pclose(pipe) != 0) {
+        printf("a shell failed\n");
+    }
+    printf("done\n");
+    return 0;
+}
+"""
+KEPT = [1000, 500, 300, 250, 200, 150, 100, 100]
+
+# Closes all descriptors in the way that the first word says, and becomes the program of the other words.
+CLOSES = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+if sys.argv[1] == "closefrom":
+    libc.closefrom(3)
+elif sys.argv[1] == "close_range":
+    libc.close_range(3, ctypes.c_uint(0xffffffff), 0)
+elif sys.argv[1] == "raw":
+    libc.syscall(436, 3, ctypes.c_uint(0xffffffff), 0)
+else:
+    for number in range(3, 4096):
+        libc.close(number)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+# Lets itself read and execute what lies below the folders of the first word, by Landlock, and becomes the program of the other words.
+LANDLOCK = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+class Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("access", ctypes.c_uint64), ("folder", ctypes.c_int)]
+handled = ctypes.c_uint64(0xd)
+rules = libc.syscall(444, ctypes.byref(handled), 8, 0)
+if rules < 0:
+    sys.exit("no Landlock here")
+for folder in sys.argv[1].split(","):
+    rule = Beneath(0xd, os.open(folder, os.O_PATH))
+    if libc.syscall(445, rules, 1, ctypes.byref(rule), 0) != 0:
+        sys.exit("no rule")
+if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.syscall(446, rules, 0) != 0:
+    sys.exit("not restricted")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def works(*words):
+    return subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60, check=False).returncode == 0
+
+
+HAS_BWRAP = shutil.which("bwrap") is not None and works("bwrap", "--dev-bind", "/", "/", "--unshare-all", "true")
+MAY_MOUNT = works("unshare", "-rm", "mount", "-t", "tmpfs", "none", "/tmp")
+
+
+class Case(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.folder.chmod(0o755)
+        self.program = self.build("family", FAMILY)
+        self.shown = [str(self.folder)]  # what the boxes leave visible below /tmp
+        self.library = str(harness.OUT)
+
+    def build(self, name, source, *options):
+        path = self.folder / f"{name}.c"
+        path.write_text(source)
+        subprocess.run(["gcc", "-O1", "-g", *options, "-o", path.with_suffix(""), path], check=True)
+        return str(path.with_suffix(""))
+
+    def folders(self, library):
+        return [*self.shown, *([self.library] if library else [])]
+
+    def bwrap(self, *more, library=True):
+        """All of the machine is there, but for /tmp."""
+        binds = [word for folder in self.folders(library) for word in ("--bind", folder, folder)]
+        return ["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/tmp", *binds, *more]
+
+    def own_root(self, *more, library=True):
+        """A root of its own, as flatpak makes it: no more than the system's programs."""
+        binds = [word for folder in self.folders(library) for word in ("--bind", folder, folder)]
+        links = [word for name in ("lib", "lib64", "bin", "sbin") for word in ("--symlink", f"usr/{name}", f"/{name}")]
+        return ["bwrap", "--ro-bind", "/usr", "/usr", *links, "--dev", "/dev", "--tmpfs", "/tmp", *binds, *more]
+
+    def private_tmp(self, *then, library=True):
+        """Another folder over /tmp, at one stroke: whatever is started before sees memlog's."""
+        script = "mount --make-rprivate / && mount -t tmpfs none /mnt && "
+        for folder in (folder for folder in self.folders(library) if folder.startswith("/tmp/")):
+            place = f"/mnt/{folder.removeprefix('/tmp/')}"
+            script += f"mkdir -p {place} && mount --bind {folder} {place} && "
+        return ["sh", "-c", f'{script} mount --rbind /mnt /tmp && exec "$@"', "sh", *then]
+
+    def chroot(self, library=True):
+        root = self.folder / "root"
+        root.mkdir()
+        script = f"mount --make-rprivate / && mount -t tmpfs none {root} && mkdir {root}/usr {root}/proc && mount --rbind /usr {root}/usr && "
+        script += "".join(f"ln -s usr/{name} {root}/{name} && " for name in ("lib", "lib64", "bin", "sbin"))
+        place = f"{root}{self.folder}"
+        script += f"mkdir -p {place} && cp {self.program} {place} && "
+        if library:
+            script += f"mkdir -p {root}{self.library} && mount --bind {self.library} {root}{self.library} && "
+        return ["unshare", "-rm", "sh", "-c", f'{script} exec chroot {root} "$@"', "sh"]
+
+    def play(self, box, program=None):
+        """The whole report of the program in that box, which does as without memlog."""
+        words = [*box, program or self.program]
+        bare = subprocess.run(words, capture_output=True, cwd=self.folder, timeout=harness.TIMEOUT, check=False)
+        if bare.stdout != b"done\n":
+            self.skipTest(f"no such sandbox here: {bare.stderr.decode(errors='replace')[-300:]}")
+        run = self.memlog(*words)
+        self.assertEqual((run.code, run.out, run.err), (bare.returncode, bare.stdout, bare.stderr.decode(errors="replace")))
+        self.exit_report(run)
+        return self.whole_report(run.dumps()[0])
+
+    def kept(self, report):
+        counts = []
+        for entry in report["processes"]:
+            blocks = sum(stack["live_blocks"] for stack in entry.get("stacks", []) if stack["live_bytes"] == 4321 * stack["live_blocks"])
+            if entry["name"] == "family" and blocks > 0:
+                counts.append(blocks)
+        return sorted(counts, reverse=True)
+
+    def assert_recorded(self, box, program=None):
+        report = self.undisturbed(lambda: self.play(box, program))
+        self.assertEqual(self.kept(report), KEPT)
+        self.assertEqual([(entry["name"], entry["reason"]) for entry in report["processes"] if not entry["recorded"]], [])
+        self.assertTrue(report["dump"]["complete"])
+        self.assertTrue(report["dump"]["covered"])
+
+    def assert_named(self, box, reason, program=None):
+        report = self.play(box, program)
+        self.assertEqual(self.kept(report), [])
+        self.assertFalse(report["dump"]["covered"])
+        name = os.path.basename(program or self.program)[:15]
+        reasons = {entry["reason"] for entry in report["processes"] if not entry["recorded"] and entry["name"] == name}
+        self.assertTrue(any(reason in one for one in reasons), reasons)
+        return report
+
+
+@unittest.skipIf(not HAS_BWRAP, "needs bwrap, and user namespaces")
+class Bubblewrap(Case):
+    def test_a_tmp_of_its_own(self):
+        self.assert_recorded(self.bwrap())
+
+    def test_nothing_shared(self):
+        self.assert_recorded(self.bwrap("--unshare-all", "--proc", "/proc"))
+
+    def test_a_sandbox_in_a_sandbox(self):
+        self.assert_recorded([*self.bwrap("--unshare-all"), *self.bwrap("--unshare-all")])
+
+    def test_the_first_process_of_its_namespace_without_an_environment(self):
+        self.assert_recorded(self.bwrap("--unshare-all", "--as-pid-1", "--clearenv"))
+
+    def test_a_root_of_its_own_that_shows_memlogs_folder(self):
+        self.assert_recorded(self.own_root("--unshare-all", "--proc", "/proc"))
+
+    def test_the_same_without_proc(self):
+        self.assert_recorded(self.own_root("--unshare-all"))
+
+    def test_a_root_of_its_own_without_memlogs_folder(self):
+        self.assert_named(self.own_root("--unshare-all", "--proc", "/proc", library=False), "libmemlog.so is not visible")
+
+
+@unittest.skipIf(not MAY_MOUNT, "needs user namespaces that may mount")
+class Namespaces(Case):
+    def test_a_tmp_of_its_own(self):
+        self.assert_recorded(["unshare", "-rm", *self.private_tmp()])
+
+    def test_a_tmp_and_a_network_of_its_own_as_systemd_gives_them(self):
+        self.assert_recorded(["unshare", "-rmn", *self.private_tmp()])
+
+    def test_users_networks_mounts_and_processes_of_its_own(self):
+        self.assert_recorded(["unshare", "-rnmp", "--fork", "--mount-proc", *self.private_tmp()])
+
+    def test_another_root(self):
+        self.assert_recorded(self.chroot())
+
+    def test_another_root_without_memlogs_folder(self):
+        self.assert_named(self.chroot(library=False), "libmemlog.so is not visible")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
+    def test_another_user_in_a_tmp_of_its_own(self):
+        self.assert_recorded(["unshare", "-m", *self.private_tmp("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")])
+
+    def test_few_descriptors(self):
+        self.assert_recorded(["unshare", "-rm", *self.private_tmp("sh", "-c", 'ulimit -n 16; exec "$0"')])
+
+    def test_programs_that_close_every_descriptor(self):
+        for way in ("closefrom", "close_range", "close"):
+            with self.subTest(way):
+                self.assert_recorded(["unshare", "-rm", *self.private_tmp(PYTHON, "-c", CLOSES, way)])
+
+    def test_a_program_that_closes_every_descriptor_past_memlog(self):
+        report = self.assert_named(["unshare", "-rm", *self.private_tmp(PYTHON, "-c", CLOSES, "raw")], "")
+        self.assertIn("python3", {entry["name"] for entry in report["processes"] if entry["recorded"]})
+
+
+class Landlocked(Case):
+    def box(self, *folders):
+        there = [folder for folder in ("/usr", "/lib", "/lib64", "/bin", "/etc", "/dev", "/proc", str(self.folder), *folders) if os.path.exists(folder)]
+        return [PYTHON, "-c", LANDLOCK, ",".join(there)]
+
+    def test_a_library_that_may_be_read(self):
+        self.assert_recorded(self.box(self.library))
+
+    def test_a_library_that_may_not_be_read(self):
+        """The loader would complain on the program's stderr."""
+        self.assert_named(self.box(), "libmemlog.so is not visible")
+
+
+if __name__ == "__main__":
+    unittest.main()
