@@ -45,7 +45,7 @@ static bool may_attach(struct ml_job *job) {
             return false;
         }
     }
-    return true;
+    return ml_put_in_can_take(&attachment->error);
 }
 
 /* Filters stand in the block, for the client. */

@@ -3,18 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tracer/compute_only.h"
 #include "tracer/process/memory.h"
 #include "tracer/plan_internal.h"
 
@@ -159,8 +158,13 @@ static bool read_code(struct ml_plan *plan, int memory_fd, uint32_t index) {
 
 /* ---- the child */
 
-/* Nothing but to compute: seccomp's strict mode permits read, write and the end. */
-static bool compute_apart(
+/* How the child ended, or that there was none. */
+enum apart { APART_DONE, APART_OPEN, APART_DIED };
+
+enum { EXIT_OPEN = 1 };
+
+/* Nothing but to compute. */
+static enum apart compute_apart(
     struct ml_plan *plan, const char *allocators, void (*compute)(struct ml_plan *, const char *)
 ) {
     int status = 0;
@@ -168,15 +172,33 @@ static bool compute_apart(
     if (child == 0) {
         const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
         (void)setrlimit(RLIMIT_CORE, &none);
-        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0) == 0) {
+        if (ml_compute_only()) {
             compute(plan, allocators);
             (void)syscall(SYS_exit, 0);
         }
-        _exit(1);
+        _exit(EXIT_OPEN);
     }
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (child < 0 || !WIFEXITED(status)) {
+        return APART_DIED;
+    }
+    return WEXITSTATUS(status) == 0 ? APART_DONE : APART_OPEN;
+}
+
+/* Whether it was computed, with an error message otherwise; `what` is looked at. */
+static bool was_computed(enum apart apart, const char *what, struct ml_error_message *error) {
+    if (apart == APART_OPEN) {
+        ml_error_set(
+            error,
+            "its %s are looked at behind a wall of seccomp alone, and this kernel, or a filter, "
+            "grants none",
+            what
+        );
+    } else if (apart == APART_DIED) {
+        ml_error_set(error, "its %s cannot be made sense of", what);
+    }
+    return apart == APART_DONE;
 }
 
 /* ---- what it said */
@@ -280,16 +302,18 @@ bool ml_plan_make(
     }
     find_objects(plan, maps);
     map_objects(plan, pid, memory_fd);
-    if (!compute_apart(plan, allocators, ml_plan_look)) {
-        ml_error_set(error, "its files cannot be made sense of");
+    if (!was_computed(compute_apart(plan, allocators, ml_plan_look), "files", error)) {
         return false;
     }
     if (!prepare(plan, memory_fd, maps)) {
         ml_error_set(error, "no memory is free within reach of its code, or it has ended");
         return false;
     }
-    if (!compute_apart(plan, allocators, ml_plan_compute) || !check(plan)) {
-        ml_error_set(error, "its code cannot be made sense of");
+    enum apart apart = compute_apart(plan, allocators, ml_plan_compute);
+    if (apart == APART_DONE && !check(plan)) {
+        apart = APART_DIED;
+    }
+    if (!was_computed(apart, "functions", error)) {
         return false;
     }
     return plan->answer->allocators > 0 ? true : say_nothing_found(plan, error);

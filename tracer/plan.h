@@ -2,7 +2,7 @@
  * how. Room: tracer. Context: one thread; the process goes on.
  *
  * One rule: files and code are the process's, and may be anything. They are looked at by a child of
- * this program that can do nothing but compute (seccomp's strict mode). What it says is checked
+ * this program that can do nothing but compute (compute_only.h). What it says is checked
  * here before it is used. */
 #ifndef MEMLOG_TRACER_PLAN_H
 #define MEMLOG_TRACER_PLAN_H

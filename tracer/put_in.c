@@ -1,5 +1,6 @@
 #include "tracer/put_in.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,6 +170,25 @@ static void close_opened(int fd) {
     if (fd >= 0) {
         (void)close(fd);
     }
+}
+
+bool ml_put_in_can_take(struct ml_error_message *error) {
+    const int own = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    const int taken = own >= 0 ? (int)syscall(SYS_pidfd_getfd, own, own, 0) : -1;
+    const int why = errno;
+    const bool can = taken >= 0;
+    close_opened(taken);
+    close_opened(own);
+    if (!can) {
+        ml_error_set(
+            error,
+            "memlog takes its end of a socket out of it by pidfd_open (Linux 5.3) and pidfd_getfd "
+            "(Linux 5.6), and this kernel, or a filter, does not let it (%s): start it under "
+            "memlog run",
+            strerror(why)
+        );
+    }
+    return can;
 }
 
 /* The process has made its socket pair, and stands behind a call of getpid. */

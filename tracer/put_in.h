@@ -7,6 +7,10 @@
 
 #include "tracer/job.h"
 
+/* Whether this kernel lets a tracer take a descriptor out of a process; asked before anything is
+ * changed there. False, with an error message: no. */
+bool ml_put_in_can_take(struct ml_error_message *error);
+
 /* False, with an error message: it did not come to a start. */
 bool ml_put_in(struct ml_job *job);
 
