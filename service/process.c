@@ -148,7 +148,11 @@ enum ml_process_exit ml_process_run(const struct ml_sandbox_options *sandbox, un
     options.context = &crew;
     status = ml_sandbox_enter(&options, &report);
     if (status != ML_OK) {
-        ml_process_say("the sandbox is refused here: ", report.missing);
+        ml_process_say(
+            sandbox->level == ML_SANDBOX_STRICT ? "--sandbox=strict refuses to run without: "
+                                                : "only --sandbox=none goes without: ",
+            report.missing
+        );
         return ML_PROCESS_NO_SANDBOX;
     }
     if (crew.workers == NULL) {

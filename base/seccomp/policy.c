@@ -4,6 +4,9 @@
 #include <seccomp.h>
 #include <unistd.h>
 
+/* The level of libseccomp's for Linux 4.14, which can kill a whole process. */
+enum { API_WITH_KILL_PROCESS = 3 };
+
 static int add(scmp_filter_ctx filter, const struct ml_seccomp_line *line, uint32_t action) {
     struct scmp_arg_cmp compared[ML_SECCOMP_CONDITIONS_MAX];
     for (uint32_t i = 0; i < line->conditions_count; i++) {
@@ -23,7 +26,7 @@ int ml_seccomp_load(
 ) {
     scmp_filter_ctx filter = seccomp_init(choice->refused);
     if (filter == NULL) {
-        return -ENOMEM;
+        return seccomp_api_get() < API_WITH_KILL_PROCESS ? -ENOSYS : -ENOMEM;
     }
     /* 32-bit and x32 calls have other numbers: kill them too, and the whole process. */
     int answer = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
@@ -32,6 +35,9 @@ int ml_seccomp_load(
     }
     if (answer == 0) {
         answer = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    }
+    if (answer == 0) { /* the kernel's own errno */
+        answer = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
     }
     for (size_t i = 0; answer == 0 && i < policy->lines_count; i++) {
         const struct ml_seccomp_line *line = &policy->lines[i];

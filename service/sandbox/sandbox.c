@@ -1,5 +1,6 @@
 #include "service/sandbox/sandbox.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,21 +8,18 @@
 
 void ml_sandbox_miss(struct ml_sandbox_report *report, const char *what, int error) {
     const size_t used = strlen(report->missing);
-    const char *comma = used > 0 ? ", " : "";
+    const char *why = error == ENOSYS ? "not in this kernel" : error != 0 ? strerror(error) : "";
     /* A text that does not fit is cut. What is there stays true. */
-    if (error != 0) {
-        (void)snprintf(
-            report->missing + used,
-            sizeof(report->missing) - used,
-            "%sno %s (%s)",
-            comma,
-            what,
-            strerror(error)
-        );
-    } else {
-        (void
-        )snprintf(report->missing + used, sizeof(report->missing) - used, "%sno %s", comma, what);
-    }
+    (void)snprintf(
+        report->missing + used,
+        sizeof(report->missing) - used,
+        "%s%s%s%s%s",
+        used > 0 ? ", " : "",
+        what,
+        error != 0 ? " (" : "",
+        why,
+        error != 0 ? ")" : ""
+    );
 }
 
 enum ml_status ml_sandbox_level_parse(const char *name, enum ml_sandbox_level *out_level) {
@@ -47,7 +45,7 @@ ml_sandbox_enter(const struct ml_sandbox_options *options, struct ml_sandbox_rep
     const uint32_t layers = ML_SANDBOX_ALL_LAYERS & ~options->left_out_layers;
     out_report->missing[0] = '\0';
     if (options->level == ML_SANDBOX_NONE) {
-        ml_sandbox_miss(out_report, "sandbox at all: --sandbox=none", 0);
+        ml_sandbox_miss(out_report, "all of it, by --sandbox=none", 0);
         make_threads(options);
         return ML_OK;
     }

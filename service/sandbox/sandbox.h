@@ -36,7 +36,7 @@ enum {
 };
 
 struct ml_sandbox_report {
-    /* The layers that are missing, for people: "no Landlock (Function not implemented), ...". "":
+    /* The layers that are missing, for people: "Landlock (not in this kernel), ...". "":
      * none. */
     char missing[ML_SANDBOX_MISSING_BYTES];
 };

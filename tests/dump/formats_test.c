@@ -418,7 +418,7 @@ START_TEST(the_text_report_fits_its_width_and_passes_no_controls) {
 
     profile.processes[0].name.bytes = "evil\033[2J\nname";
     profile.sandbox_missing.bytes =
-        "no user namespace (Operation not permitted), no empty root (Invalid argument)";
+        "user namespace (Operation not permitted), empty root (Invalid argument)";
     profile.service_trouble.bytes =
         "its memory of 2 MiB ran short, and from then on it kept no stacks of small blocks";
     for (unsigned width = 60; width <= 200; width += 20) {

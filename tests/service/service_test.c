@@ -236,7 +236,7 @@ START_TEST(serves_where_a_container_forbids_namespaces) {
     );
     service_speak(&service);
     const struct memlog_service_configure_reply reply = service_configure(&service);
-    static const char expected[] = "no user namespace (Operation not permitted)";
+    static const char expected[] = "user namespace (Operation not permitted)";
     ck_assert_uint_gt(reply.missing_sandbox.count_bytes, sizeof(expected));
     ck_assert_mem_eq(reply.missing_sandbox.data, expected, sizeof(expected) - 1);
     client_join(&service, &client, 1);
@@ -261,7 +261,7 @@ START_TEST(refuses_a_container_when_strict) {
     );
     char error[2048];
     service_error(&service, error, sizeof(error));
-    ck_assert_ptr_nonnull(strstr(error, "the sandbox is refused here: no user namespace"));
+    ck_assert_ptr_nonnull(strstr(error, "--sandbox=strict refuses to run without: user namespace"));
 }
 END_TEST
 

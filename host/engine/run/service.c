@@ -177,7 +177,9 @@ static void on_service_ready(void *context, const char *missing_sandbox) {
     }
     if (missing_sandbox[0] != '\0' && engine->options->sandbox == ML_SANDBOX_AUTO) {
         ml_engine_notice(
-            engine, "this system does not permit all of the service's sandbox: %s", missing_sandbox
+            engine,
+            "this system has, or permits, no whole sandbox for the service; missing: %s",
+            missing_sandbox
         );
     }
 }

@@ -243,9 +243,9 @@ END_TEST
 START_TEST(names_what_a_container_forbids_and_goes_on) {
     const int status = run((const char *const[]){"--container", "nothing", NULL});
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", (unsigned)status);
-    ck_assert_ptr_nonnull(strstr(missing, "no user namespace (Operation not permitted)"));
-    ck_assert_ptr_nonnull(strstr(missing, "no empty root"));
-    ck_assert_ptr_nonnull(strstr(missing, "no Landlock"));
+    ck_assert_ptr_nonnull(strstr(missing, "user namespace (Operation not permitted)"));
+    ck_assert_ptr_nonnull(strstr(missing, "empty root"));
+    ck_assert_ptr_nonnull(strstr(missing, "Landlock"));
     ck_assert_ptr_null(strstr(missing, "seccomp"));
     ck_assert_ptr_null(strstr(missing, "no_new_privs"));
 }
@@ -260,8 +260,8 @@ START_TEST(leaves_mounts_alone_that_are_not_its_own) {
     (void)snprintf(layers, sizeof(layers), "--layers=%d", ML_SANDBOX_NAMESPACES | ML_SANDBOX_ROOT);
     const int status = run((const char *const[]){"--without-unshare", layers, "open_file", NULL});
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", (unsigned)status);
-    ck_assert_ptr_nonnull(strstr(missing, "no mount namespace"));
-    ck_assert_ptr_nonnull(strstr(missing, "no empty root"));
+    ck_assert_ptr_nonnull(strstr(missing, "mount namespace"));
+    ck_assert_ptr_nonnull(strstr(missing, "empty root"));
 }
 END_TEST
 

@@ -434,9 +434,7 @@ void ml_report_warnings(const struct ml_report_page *page) {
 
 void ml_report_notes(const struct ml_report_page *page) {
     put_stack_quality(page);
-    put_wrapped_warning(
-        page, "sandbox", "not all of it: ", page->report->profile->sandbox_missing.bytes
-    );
+    put_wrapped_warning(page, "sandbox", "missing: ", page->report->profile->sandbox_missing.bytes);
 }
 
 /* What the memory is, in figures; and what was lost. */
