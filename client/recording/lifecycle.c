@@ -176,7 +176,7 @@ static void make_stream(struct ml_thread *thread) {
     }
     if (!ml_start_adopt(&handshake, true)) {
         ml_sys_close(handshake.pipe_fd);
-        (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
+        (void)ml_handshake_no_room(socket_fd);
         return;
     }
     ml_past_tell_again();

@@ -169,7 +169,7 @@ bool ml_start_connected(int socket_fd) {
         return false;
     }
     if (!ml_start_adopt(&handshake, false) || !ml_process_file(socket_fd, &ml_process.socket)) {
-        (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
+        (void)ml_handshake_no_room(socket_fd);
         ml_arena_unmap();
         ml_sys_close(handshake.pipe_fd);
         ml_sys_close(socket_fd);

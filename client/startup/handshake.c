@@ -430,6 +430,12 @@ static bool send_forked(
     return SEND(socket_fd, patient, forked, 0, request, packet);
 }
 
+/* Whether the kernel knows memfd_create and its flags: a name at no address is all that it minds.
+ */
+static bool has_memfds(void) {
+    return ml_sys3(SYS_memfd_create, 0, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0) == -EFAULT;
+}
+
 bool ml_handshake_forked(
     int socket_fd,
     bool patient,
@@ -456,8 +462,11 @@ bool ml_handshake_forked(
         ml_sys_close(handshake.control_fd);
     }
     if (!made) {
-        handshake.told =
-            ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
+        handshake.told = ml_handshake_cannot_use(
+            socket_fd,
+            has_memfds() ? MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM
+                         : MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMFD
+        );
     } else if (sent && !done) {
         handshake.told =
             ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
@@ -502,4 +511,14 @@ bool ml_handshake_ask_dump(
     };
     uint8_t packet[MEMLOG_CLIENT_DUMP_ASKED_REQUEST_MAX_BYTES];
     return SEND(socket_fd, false, dump_asked, 0, request, packet);
+}
+
+bool ml_handshake_no_room(int socket_fd) {
+    /* Of nothing: whether the kernel knows the advice. */
+    const bool has_wipe = ml_sys3(SYS_madvise, 0, 0, MADV_WIPEONFORK) == 0;
+    return ml_handshake_cannot_use(
+        socket_fd,
+        has_wipe ? MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM
+                 : MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_WIPE_ON_FORK
+    );
 }

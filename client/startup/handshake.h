@@ -80,6 +80,10 @@ void ml_handshake_finish(int socket_fd);
  * else it would look like one that never allocates. Never waits. False: the host does not know. */
 bool ml_handshake_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason);
 
+/* The same where there is no room for our memory: by its limits, or as its kernel lacks what that
+ * needs. */
+bool ml_handshake_no_room(int socket_fd);
+
 /* Ask the host for a dump, in the program's words, which are cut to what a message takes. Never
  * waits. False: the socket has no room. */
 bool ml_handshake_ask_dump(

@@ -94,6 +94,10 @@ const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason r
             {"not recorded: it has too few descriptors left for memlog's (ulimit -n)"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM] =
             {"not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel"},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_WIPE_ON_FORK] =
+            {"not recorded: its kernel (before Linux 4.14), or a filter, has no MADV_WIPEONFORK"},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMFD] =
+            {"not recorded: its kernel (before Linux 3.17), or a filter, has no memfd_create"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER] = {"a sanitizer's run-time is in it"},
     };
     if ((size_t)reason >= sizeof(texts) / sizeof(texts[0])) {
@@ -322,7 +326,9 @@ static void on_forked(
 /* Not of a program that is to come. */
 static bool speaks_of_itself(enum memlog_client_not_profiled_reason reason) {
     return reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS ||
-           reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM;
+           reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM ||
+           reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_WIPE_ON_FORK ||
+           reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMFD;
 }
 
 /* Of itself: what it is a member for is not recorded, and it may have ended since. Whose Hello or

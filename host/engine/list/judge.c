@@ -61,6 +61,11 @@ static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one
 /* Whether its parent ran without memlog. An idle or lost fork has memlog loaded. */
 static bool is_of_unrecorded(struct ml_engine *engine, const struct ml_unrecorded *one) {
     const struct ml_unrecorded_table *table = &engine->unrecorded;
+    const struct ml_member *parent = ml_members_find(&engine->members, one->parent_id);
+    if (parent != NULL && parent->birth != ML_BIRTH_FORK &&
+        ml_recording_is_lost(parent->recording)) {
+        return true; /* its client left at the start */
+    }
     for (uint32_t i = table->count; i > 0; i--) {
         const struct ml_unrecorded *other = table->items[i - 1];
         if (other->id == one->parent_id && other != one) {
