@@ -26,6 +26,11 @@ class Install(harness.Case):
                      "fish/vendor_completions.d/memlog.fish"):
             self.assertGreater((share / name).stat().st_size, 100, name)
 
+    def test_the_checkout_may_move(self):
+        # Whatever ninja runs, it names by where it stands to the build: an install from a copy took the original's programs.
+        named = [path.name for path in harness.OUT.rglob("*.ninja") if str(harness.ROOT) in path.read_text()]
+        self.assertEqual(named, [])
+
     def test_a_relative_prefix_is_refused(self):
         answer = self.install(PREFIX="relative")
         self.assertNotEqual(answer.returncode, 0)
