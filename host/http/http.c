@@ -190,9 +190,16 @@ static enum MHD_Result hand_over(struct ml_http_request *request) {
     if (request->connection != NULL) {
         request->connection->busy++;
     }
-    http->setup.on_request(http->setup.context, request);
+    if (http->is_closing) { /* nobody would let it go on: libmicrohttpd aborts where one waits */
+        answer_text(request, 503, "memlog ends\n");
+    } else {
+        http->setup.on_request(http->setup.context, request);
+    }
     if (request->response != NULL) {
         return send_response(request);
+    }
+    if (http->is_closing) {
+        return MHD_NO;
     }
     MHD_suspend_connection(request->mhd);
     request->is_waiting = true;
