@@ -100,6 +100,7 @@ class LivePage(browsing.Case):
             self.assertRegex(row, r"python3.*iB")
         self.assertRegex(seen["saved"], r"^Saved .*0001\.page\.pftrace, [\d.]+ .iB$")
         self.assertEqual(seen["download"], "0001.page.collapsed.txt")
+        self.assertRegex(seen["about"], r"^What changed from \d{4}-\d\d-\d\d [\d:]+ GMT\+5:30 to \d{4}-\d\d-\d\d [\d:]+ GMT\+5:30")
         # The leak is what changed most: 200 blocks of 5,001 bytes.
         leak = next(row for row in seen["changed"] if "PyByteArray_Resize" in row)
         self.assertIn("+976.8 KiB", leak)

@@ -15,7 +15,7 @@ const asked = new Set();
 const answer = { faults: [] };
 
 async function open(width, colorScheme, address) {
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, timezoneId: "Asia/Kolkata" });
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   page.on("pageerror", (error) => complaints.push(String(error)));
@@ -60,6 +60,7 @@ try {
   answer.download = (await download).suggestedFilename();
   await page.click("#dumps button:has-text('Since then')");
   await page.waitForFunction(() => document.getElementById("profile-about").textContent.startsWith("What changed"));
+  answer.about = await page.textContent("#profile-about");
   await page.keyboard.press("2");
   await page.waitForSelector("#functions tr");
   answer.changed = await page.$$eval("#functions tr", (all) => all.slice(0, 40).map((row) => row.innerText.replace(/\s+/g, " ")));

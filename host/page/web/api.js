@@ -47,3 +47,6 @@ export const momentText = (ms) => {
   const date = new Date(ms);
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${timeText(ms)}`;
 };
+
+// An analyzer's sentence, whose moments are UTC, by the reader's clock.
+export const localText = (text) => text.replace(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, (moment) => momentText(Date.parse(moment)));

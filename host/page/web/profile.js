@@ -1,7 +1,7 @@
 // Flame graph and table of functions of what is looked at: a process, a role or all; now, a dump, or the difference of two.
 import { whyLost } from "./lost.js";
 import { state, change, note } from "./state.js";
-import { get, timeText } from "./api.js";
+import { get, localText, timeText } from "./api.js";
 import { early, order, question, showsProfile } from "./first.js";
 import * as processes from "./processes.js";
 
@@ -129,7 +129,7 @@ export async function load(force) {
     const isFirst = !data;
     data = answer;
     shownAs = asked;
-    sayAbout(answer.about + (processes.isIdle() && live && !state.dump ? ". No process is being recorded: Record beside one starts it." : ""));
+    sayAbout(localText(answer.about) + (processes.isIdle() && live && !state.dump ? ". No process is being recorded: Record beside one starts it." : ""));
     draw();
     if (isFirst) { markFirst(); }
   } catch (error) {
