@@ -188,7 +188,8 @@ void ml_report_processes(const struct ml_report_page *page) {
         order[i] = &profile->processes[i];
     }
     qsort(order, profile->processes_count, sizeof *order, order_processes);
-    shown = shown < PROCESSES_SHOWN ? shown : PROCESSES_SHOWN;
+    const size_t wanted = page->report->limit > 0 ? page->report->limit : PROCESSES_SHOWN;
+    shown = shown < wanted ? shown : wanted;
     ml_report_heading(
         page, "Processes", shown > 1 ? "by what they held when all together held most" : ""
     );
