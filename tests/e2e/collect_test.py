@@ -295,7 +295,7 @@ class Enemies(Case):
     def test_a_token_file_that_others_may_read_is_refused(self):
         collector = collecting.Collector(self.folder, environment=self.environment(), tokens=TEAMS)
         os.chmod(collector.tokens_file, 0o644)
-        with self.assertRaisesRegex(AssertionError, "others may read it"):
+        with self.assertRaisesRegex(AssertionError, f"{collector.tokens_file}: others may read it"):
             collector.start()
 
     def test_hostile_bodies_are_refused_and_harm_nobody(self):

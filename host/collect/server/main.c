@@ -199,8 +199,8 @@ static bool open_receiver(struct parts *parts, struct ml_error_message *error) {
     if (parts->options.tokens == NULL && ml_tokens_make(parts->tokens_path, error) != ML_OK) {
         return false;
     }
-    if (ml_tokens_read(parts->tokens_path, &parts->tokens, error) != ML_OK) {
-        struct ml_error_message why = *error;
+    struct ml_error_message why = {.text = ""};
+    if (ml_tokens_read(parts->tokens_path, &parts->tokens, &why) != ML_OK) {
         ml_error_set(error, "%s: %s", parts->tokens_path, why.text);
         return false;
     }
