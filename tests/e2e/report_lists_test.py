@@ -227,6 +227,15 @@ class Lists(harness.Case):
         ):
             self.assertIn(saying, self.asked(*words, code=2))
 
+    def test_a_limit_holds_for_processes(self):
+        self.dump = self.memlog("sh", "-c", "for i in 1 2 3; do ls > /dev/null; done; true").dumps()[0]
+        for limit, shown, left in ((2, 2, "... and 2 smaller ones"), (9, 4, "")):
+            text = self.asked("--by=process", f"--limit={limit}")
+            rows = re.search(r"^Processes  by what they held.*\n.*\n((?:.+\n)+)", text, re.M)[1]
+            self.assertEqual(len(re.findall(r"^ *\d+  (?:sh|dash|ls) ", rows, re.M)), shown, text)
+            self.assertEqual("smaller ones" in rows, left != "", text)
+            self.assertIn(left, rows)
+
 
 if __name__ == "__main__":
     unittest.main()
