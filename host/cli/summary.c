@@ -14,6 +14,15 @@ static bool report(const struct ml_inherited *inherited, const char *dump_path) 
     return ml_analyzer_run(inherited, words, false) == 0;
 }
 
+/* In the archive bin/memlog has become this program (tools/dev/starter). */
+static void name_the_starter(char *path) {
+    static const char inside[] = "/lib/memlog/memlog", starter[] = "/bin/memlog";
+    const size_t count = strlen(path);
+    if (count > strlen(inside) && strcmp(path + count - strlen(inside), inside) == 0) {
+        memcpy(path + count - strlen(inside), starter, sizeof(starter));
+    }
+}
+
 /* The command by which a person can start memlog again from the current folder. */
 static const char *own_name(char out_path[PATH_MAX]) {
     ssize_t count = readlink("/proc/self/exe", out_path, PATH_MAX - 1);
@@ -21,6 +30,7 @@ static const char *own_name(char out_path[PATH_MAX]) {
         return "memlog";
     }
     out_path[count] = '\0';
+    name_the_starter(out_path);
     char folder[PATH_MAX];
     size_t folder_count = getcwd(folder, sizeof(folder)) != NULL ? strlen(folder) : 0;
     if (folder_count > 1 && strncmp(out_path, folder, folder_count) == 0 &&

@@ -54,7 +54,7 @@ class Containers(harness.Case):
         cls.place.chmod(0o755)
         cls.tree = cls.place / "memlog"
         env = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
-        for words in (["ninja", "-C", harness.OUT, "install"], [BUNDLE, cls.tree]):
+        for words in (["ninja", "-C", harness.OUT, "install"], [BUNDLE, cls.tree, harness.OUT / "memlog-starter"]):
             subprocess.run(list(map(str, words)), env={**env, "PREFIX": str(cls.tree)}, stdout=subprocess.DEVNULL, check=True, timeout=harness.TIMEOUT)
         cls.root = cls.place / "root"
         for name, path in PROGRAMS.items():

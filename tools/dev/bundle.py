@@ -1,8 +1,11 @@
 #!/usr/bin/python3
-"""Put beside an installed memlog the libraries that it needs, but for libc's own, so that it runs where they are not: bundle.py PREFIX
+"""Put beside an installed memlog the libraries that it needs, but for libc's own, so that it runs where they are not: bundle.py PREFIX STARTER
 
 They lie in PREFIX/lib/memlog/libraries. memlog's programs look there and these libraries among themselves; no program that is recorded does.
-The terms of each are in PREFIX/share/doc/memlog/libraries. libmemlog.so needs none."""
+The terms of each are in PREFIX/share/doc/memlog/libraries. libmemlog.so needs none.
+
+bin/memlog becomes STARTER (tools/dev/starter), which says what an older system lacks; the program moves to lib/memlog, and the version of glibc that
+all of it needs stands in lib/memlog/glibc."""
 import os
 import pathlib
 import re
@@ -11,7 +14,7 @@ import subprocess
 import sys
 
 FOLDER = "lib/memlog/libraries"
-PROGRAMS = ("bin/memlog", "lib/memlog/memlog-service", "lib/memlog/memlog-analyzer", "lib/memlog/memlog-tracer", "lib/memlog/memlog-collect",
+PROGRAMS = ("lib/memlog/memlog", "lib/memlog/memlog-service", "lib/memlog/memlog-analyzer", "lib/memlog/memlog-tracer", "lib/memlog/memlog-collect",
             "lib/memlog/memlog-fleet")
 # They belong to one another and to the loader, and every system has its own.
 OF_LIBC = re.compile(r"(ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libutil)\b")
@@ -33,6 +36,12 @@ def libraries_of(program):
     return found
 
 
+def libc_of(paths):
+    """The version of glibc that they need, the highest."""
+    versions = (re.findall(r"Name: GLIBC_([\d.]+)", said("readelf", "--version-info", "--wide", path)) for path in paths)
+    return max((version for found in versions for version in found), key=lambda version: tuple(map(int, version.split("."))))
+
+
 def packages_of(paths):
     """Debian's package of each; the system may have moved /lib into /usr since it was told."""
     names = {name: path for path in paths for name in (path, path.removeprefix("/usr"), os.path.realpath(path))}
@@ -50,6 +59,8 @@ def main():
     for made in (folder, papers):
         made.mkdir(parents=True, exist_ok=True)
     needed = {}
+    (prefix / "bin" / "memlog").rename(prefix / "lib" / "memlog" / "memlog")
+    shutil.copy(sys.argv[2], prefix / "bin" / "memlog")
     for program in PROGRAMS:
         needed.update(libraries_of(prefix / program))
         place = os.path.relpath(folder, (prefix / program).parent)
@@ -58,6 +69,8 @@ def main():
     for name, path in sorted(needed.items()):
         shutil.copyfile(path, folder / name)
         said("patchelf", "--force-rpath", "--set-rpath", "$ORIGIN", folder / name)
+    version = libc_of([*(prefix / program for program in PROGRAMS), *folder.iterdir()])
+    (prefix / "lib" / "memlog" / "glibc").write_text(f"{version}\n")
     for package in packages_of(needed.values()).values():
         shutil.copyfile(f"/usr/share/doc/{package}/copyright", papers / package)
 
