@@ -1,4 +1,5 @@
 /* The program `memlog`: finds the sub-command and hands over. Room: host. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,21 @@ static int do_help(char **argv) {
     return 0;
 }
 
+/* `memlog collect`: a package of its own has the program. */
+static int do_collect(const struct ml_option_table *table, char **argv) {
+    struct ml_error_message error = {.text = ""};
+    char path[PATH_MAX];
+    if (ml_paths_find(ML_COLLECT_FILE, path, &error) != ML_ENV_MISSING) {
+        return ml_config_become(ML_COLLECT_FILE, argv);
+    }
+    if (asks_for_help(argv + 2)) {
+        ml_option_table_help(table, stdout);
+        return 0;
+    }
+    ml_say_error("%s; Debian's package memlog-collect has it", error.text);
+    return ML_EXIT_FAILED;
+}
+
 static int do_command(int argc, char **argv) {
     if (argc < 2) {
         ml_subcommand_overview(stderr);
@@ -127,7 +143,7 @@ static int do_command(int argc, char **argv) {
         return paged >= 0 ? paged : ml_config_become_analyzer(argv);
     }
     case ML_SUBCOMMAND_COLLECT:
-        return ml_config_become(ML_COLLECT_FILE, argv);
+        return do_collect(command->options, argv);
     case ML_SUBCOMMAND_FLEET:
         return ml_config_become(ML_FLEET_FILE, argv);
     case ML_SUBCOMMAND_HELP:

@@ -1,6 +1,7 @@
 """A systemd of the test's own: process 1 of namespaces made by bubblewrap, over this machine's files, which it cannot write to.
 
-It has units of its folder alone, no journal and no bus. Needs root and control groups that can be written to."""
+It has units of its folder alone, no journal and no bus. Or it runs over the files of another system, and writes to them and has its units, too.
+Needs root and control groups that can be written to."""
 import json
 import os
 import pathlib
@@ -30,10 +31,11 @@ def lacks():
 
 
 class Manager:
-    """`folder` is /srv there: units lie in folder/units."""
+    """`folder` is /srv there: units lie in folder/units. `system`: the root of another system, which has systemd."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, system=None):
         self.folder = folder
+        self.system = system
         self.groups = []
         self.process = None
         self.pid = None
@@ -60,15 +62,17 @@ class Manager:
                 return "there are no control groups"
         except OSError as error:
             return f"control groups cannot be made: {error}"
-        words = ["--tmpfs", GROUPS]
+        words = ["--bind", self.system, "/"] if self.system else ["--ro-bind", "/", "/"]
+        words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", GROUPS]
         for group in self.groups:
             words += ["--bind", group, group.parent]
+        words += ["--tmpfs", "/run", "--tmpfs", "/tmp"] + ([] if self.system else ["--tmpfs", "/var/lib"])
+        units = f"{PLACE}/units" + (":/etc/systemd/system:/lib/systemd/system" if self.system else "")
         inside, outside = os.pipe()
         log = os.open(self.folder / "systemd.log", os.O_WRONLY | os.O_CREAT, 0o600)
         self.process = subprocess.Popen(
             ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--as-pid-1", "--cap-add", "ALL", "--info-fd", str(outside),
-             "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *words, "--tmpfs", "/run", "--tmpfs", "/tmp", "--tmpfs", "/var/lib",
-             "--bind", self.folder, PLACE, "--clearenv", "--setenv", "container", "test", "--setenv", "SYSTEMD_UNIT_PATH", PLACE / "units",
+             *words, "--bind", self.folder, PLACE, "--clearenv", "--setenv", "container", "test", "--setenv", "SYSTEMD_UNIT_PATH", units,
              SYSTEMD, "--system", "--unit=first.target", "--log-target=console", "--show-status=no"],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[outside],
             preexec_fn=self.enter_groups, start_new_session=True,
