@@ -123,12 +123,12 @@ static void draw_bottom(struct screen *screen) {
 static void draw_help(void) {
     static const char *const lines[] = {
         "h ? F1        these keys; Esc ends it",
-        "/ F4          names that hold a text: Enter keeps it, Esc ends it",
-        "> F6          sort by the next column",
+        "/ \\ F3 F4     names that hold a text: Enter keeps it, Esc ends it",
+        "> F6          sort by the next column; M by private memory",
         "f             functions of all processes that were asked for, and back",
         "Enter         functions of the process on the marked line; Esc goes back",
         "p Space       freeze, and go on",
-        "Up Down       mark another line; PgUp PgDn by a page",
+        "Up Down       mark another line; PgUp PgDn by a page; Home End",
         "q F10         quit",
     };
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -291,6 +291,12 @@ static void sort_by_next(struct screen *screen) {
     }
 }
 
+static void sort_by_memory(struct screen *screen) {
+    if (!screen->has_functions) {
+        screen->sort = ML_TOP_SORT_PRIVATE;
+    }
+}
+
 /* End what is above the table, else its filter, else the functions. */
 static void escape(struct screen *screen) {
     if (screen->over == OVER_NOTHING && screen->filter[0] == '\0' && screen->has_functions) {
@@ -336,10 +342,32 @@ static void take_filter_key(struct screen *screen, int key) {
 }
 
 static void scroll_by(struct screen *screen, bool is_down, size_t lines) {
-    if (is_down) {
-        screen->selected += lines;
+    if (is_down) { /* from the line behind End on there is nothing */
+        screen->selected += lines < SIZE_MAX - screen->selected ? lines : 0;
     } else {
         screen->selected -= screen->selected < lines ? screen->selected : lines;
+    }
+}
+
+/* False: no such key. */
+static bool move_by_key(struct screen *screen, int key) {
+    switch (key) {
+    case KEY_DOWN:
+    case KEY_UP:
+        scroll_by(screen, key == KEY_DOWN, 1);
+        return true;
+    case KEY_NPAGE:
+    case KEY_PPAGE:
+        scroll_by(screen, key == KEY_NPAGE, page_lines());
+        return true;
+    case KEY_HOME:
+        screen->selected = 0;
+        return true;
+    case KEY_END:
+        screen->selected = SIZE_MAX; /* the last line that there is, when it is drawn */
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -355,9 +383,16 @@ static bool take_key(struct screen *screen, int key) {
         take_filter_key(screen, key);
         return true;
     }
+    if (move_by_key(screen, key)) {
+        return true;
+    }
     switch (key) {
     case 'q':
     case KEY_F(10):
+        if (screen->over == OVER_HELP) {
+            screen->over = OVER_NOTHING;
+            return true;
+        }
         return false;
     case 'h':
     case '?':
@@ -365,6 +400,8 @@ static bool take_key(struct screen *screen, int key) {
         screen->over = screen->over == OVER_HELP ? OVER_NOTHING : OVER_HELP;
         break;
     case '/':
+    case '\\':
+    case KEY_F(3):
     case KEY_F(4):
         screen->over = OVER_FILTER;
         break;
@@ -374,6 +411,9 @@ static bool take_key(struct screen *screen, int key) {
     case '>':
     case KEY_F(6):
         sort_by_next(screen);
+        break;
+    case 'M':
+        sort_by_memory(screen);
         break;
     case 'f':
         show_table(screen, !screen->has_functions, screen->feed->named_pid);
@@ -386,14 +426,6 @@ static bool take_key(struct screen *screen, int key) {
     case 'p':
     case ' ':
         freeze(screen);
-        break;
-    case KEY_DOWN:
-    case KEY_UP:
-        scroll_by(screen, key == KEY_DOWN, 1);
-        break;
-    case KEY_NPAGE:
-    case KEY_PPAGE:
-        scroll_by(screen, key == KEY_NPAGE, page_lines());
         break;
     default:
         break;

@@ -75,6 +75,10 @@ class Top(harness.Case):
     def keys(self, *keys):
         self.screen("send-keys", *keys)
 
+    def pids_by_heap(self):
+        """As the first table has them."""
+        return [int(line.split()[0]) for line in self.top().stdout.decode().splitlines()[1:]]
+
     def test_a_live_screen_takes_keys_and_sizes_outlives_the_host_and_leaves_the_terminal_as_it_was(self):
         process = self.memlog_start("/usr/bin/python3", "-c", PROGRAM, stdin=subprocess.PIPE)
         self.addCleanup(self.screen, "kill-server")
@@ -91,6 +95,17 @@ class Top(harness.Case):
         self.sees_no(">HEAP")
         self.keys("Escape")
         self.sees(">HEAP")
+        self.keys("F1")
+        self.sees("these keys; Esc ends it")
+        self.keys("q")
+        self.sees(">HEAP")
+        self.keys("M")
+        self.sees(">PRIVATE")
+        for _ in range(3):
+            self.keys(">")
+        self.sees(">HEAP")
+        self.keys("F3", "P", "Escape")
+        self.sees("?[2Jx")
         self.keys("/", "P", "Y", "x", "BSpace")
         self.sees("filter: PY_")
         self.sees_no("?[2Jx")
@@ -122,6 +137,13 @@ class Top(harness.Case):
         self.keys("f")
         self.sees("?[2Jx")
         self.assertEqual(list(process.memlog_folder.iterdir()), [], "a look leaves no dump behind")
+        # The last line's process holds least; above it is the largest.
+        self.keys("End", "Down", "Enter")
+        self.sees(f"functions of {self.pids_by_heap()[-1]}, ")
+        self.keys("Escape")
+        self.keys("End", "Home", "Enter")
+        self.sees(f"functions of {self.pids_by_heap()[0]}, ")
+        self.keys("Escape")
         # Of PIDs that were named, their functions alone.
         self.keys("q")
         self.sees("ended 0")
