@@ -9,7 +9,7 @@
 
 #define ML_WATCHED_WORD "--watched"
 
-/* After its standard three and two files: host/page/analyzer.h. */
+/* After its standard three and two files: host/analysis/analyzer.h. */
 enum { ML_WATCHED_FD = 5 };
 
 #endif

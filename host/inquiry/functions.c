@@ -11,7 +11,7 @@
 #include <ev.h>
 
 #include "base/descriptor.h"
-#include "host/page/analyzer.h"
+#include "host/analysis/analyzer.h"
 #include "host/process/paths.h"
 
 /* A screen shows some twenty; a filter may look for one of the others. */

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "host/engine/engine.h"
-#include "host/page/analyzer.h"
+#include "host/analysis/analyzer.h"
 #include "host/http/http.h"
 #include "host/page/page.h"
 #include "host/policy/page_guard.h"

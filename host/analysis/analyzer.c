@@ -1,4 +1,4 @@
-#include "host/page/analyzer.h"
+#include "host/analysis/analyzer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,13 @@
 /* Below the priority of the profiled programs. */
 enum { ANALYZER_NICE = 10 };
 
-/* The standard three, its files, and where it says how it ended. */
-enum { FDS = ML_WATCHED_FD + 1, HIGH_FD = 10 };
+/* The standard three, its files, where it says how it ended, and what more it is given. */
+enum {
+    FDS = ML_WATCHED_FD + 1,
+    FDS_MAX = FDS + ML_ANALYZER_MORE_MAX,
+    HIGH_FD = FDS_MAX,
+    INPUTS_MAX = 2 + ML_ANALYZER_MORE_MAX
+};
 
 /* How much of its stderr is handed on. */
 enum { TROUBLE_BYTES = 512 };
@@ -37,7 +42,8 @@ enum { OWN_WORDS = sizeof(own_words) / sizeof(own_words[0]) };
 
 struct job {
     char *arguments[OWN_WORDS + ML_ANALYZER_ARGUMENTS_MAX + 1];
-    int inputs[2];
+    int inputs[INPUTS_MAX];
+    size_t inputs_count;
     int out_fd;
     int trouble_fd;
     pid_t pid;       /* of who tells of its end; 0: it waits */
@@ -61,8 +67,9 @@ static void free_job(struct job *job) {
     for (size_t i = 0; job->arguments[i] != NULL; i++) {
         free(job->arguments[i]);
     }
-    ml_descriptor_close(&job->inputs[0]);
-    ml_descriptor_close(&job->inputs[1]);
+    for (size_t i = 0; i < job->inputs_count; i++) {
+        ml_descriptor_close(&job->inputs[i]);
+    }
     ml_descriptor_close(&job->out_fd);
     ml_descriptor_close(&job->trouble_fd);
     ml_descriptor_close(&job->pidfd);
@@ -96,7 +103,8 @@ struct birth {
 static void become_analyzer(void *context) {
     const struct birth *birth = context;
     const struct job *job = birth->job;
-    int fds[FDS] = {
+    const int count = FDS + (int)job->inputs_count - 2;
+    int fds[FDS_MAX] = {
         open("/dev/null", O_RDONLY | O_CLOEXEC),
         job->out_fd,
         job->trouble_fd,
@@ -104,12 +112,15 @@ static void become_analyzer(void *context) {
         job->inputs[1],
         birth->status_fd,
     };
+    for (size_t i = 2; i < job->inputs_count; i++) {
+        fds[FDS + i - 2] = job->inputs[i];
+    }
     (void)!nice(ANALYZER_NICE);
     /* Move them first: one may have a number that another one is to get. */
-    for (int i = 0; i < FDS; i++) {
+    for (int i = 0; i < count; i++) {
         fds[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD_CLOEXEC, HIGH_FD) : -1;
     }
-    for (int i = 0; i < FDS; i++) {
+    for (int i = 0; i < count; i++) {
         if (fds[i] >= 0) {
             (void)dup2(fds[i], i);
         } else {
@@ -127,7 +138,7 @@ static void watch(struct ml_analyzer *analyzer, const struct job *job) {
     if (job->pidfd >= 0) {
         ml_watch_readable(analyzer->setup.loop, &analyzer->ended, on_told, job->pidfd, analyzer);
     }
-    ml_timer_start(analyzer->setup.loop, &analyzer->timer, (double)ML_ANALYZER_TIMEOUT_S);
+    ml_timer_start(analyzer->setup.loop, &analyzer->timer, (double)analyzer->setup.timeout_s);
 }
 
 static void unwatch(struct ml_analyzer *analyzer) {
@@ -199,6 +210,9 @@ ml_analyzer_open(const struct ml_analyzer_setup *setup, struct ml_analyzer **out
         return ML_ENV_MEMORY;
     }
     analyzer->setup = *setup;
+    if (setup->timeout_s == 0) {
+        analyzer->setup.timeout_s = ML_ANALYZER_TIMEOUT_S;
+    }
     analyzer->environment = ml_launcher_own_environment(environ);
     if (analyzer->environment == NULL) {
         free(analyzer);
@@ -243,7 +257,6 @@ void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_jo
         return;
     }
     *own = (struct job){
-        .inputs = {-1, -1},
         .out_fd = -1,
         .trouble_fd = -1,
         .pidfd = -1,
@@ -259,9 +272,10 @@ void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_jo
         own->arguments[words++] = strdup(job->arguments[i]);
     }
     *last = own;
-    const int fds[] = {job->first_fd, job->second_fd};
-    for (size_t i = 0; i < 2; i++) {
-        own->inputs[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD_CLOEXEC, HIGH_FD) : -1;
+    own->inputs_count = 2 + job->more_count;
+    for (size_t i = 0; i < own->inputs_count; i++) {
+        const int fd = i == 0 ? job->first_fd : i == 1 ? job->second_fd : job->more_fds[i - 2];
+        own->inputs[i] = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD) : -1;
     }
     if (analyzer->jobs == own) {
         start_next(analyzer);
@@ -291,16 +305,20 @@ static bool take_ending(const struct job *job, bool is_gone, struct ml_ending *o
 }
 
 /* Of a process that was killed without a word, not every kernel tells the signal. */
-static enum ml_analyzer_verdict
-judge(const struct job *job, const struct ml_ending *ending, char out_trouble[TROUBLE_BYTES]) {
+static enum ml_analyzer_verdict judge(
+    const struct job *job,
+    unsigned timeout_s,
+    const struct ml_ending *ending,
+    char out_trouble[TROUBLE_BYTES]
+) {
     const bool is_killed = ending->signal != 0 || !ending->known;
     out_trouble[0] = '\0';
     if (job->is_overdue) {
         (void)snprintf(
             out_trouble,
             TROUBLE_BYTES,
-            "it took more than %d s; memlog convert has all the time",
-            ML_ANALYZER_TIMEOUT_S
+            "it took more than %u s; memlog convert has all the time",
+            timeout_s
         );
     } else if (is_killed && ending->signal == 0) {
         (void)snprintf(out_trouble, TROUBLE_BYTES, "memlog-analyzer was killed");
@@ -330,7 +348,8 @@ static void on_told(struct ev_loop *loop, ev_io *watcher, int events) {
     }
     unwatch(analyzer);
     analyzer->jobs = job->next;
-    const enum ml_analyzer_verdict verdict = judge(job, &ending, trouble);
+    const enum ml_analyzer_verdict verdict =
+        judge(job, analyzer->setup.timeout_s, &ending, trouble);
     finish(job, verdict, trouble);
     start_next(analyzer);
 }

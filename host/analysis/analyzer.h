@@ -1,12 +1,13 @@
-/* memlog-analyzer, started once for each thing that the page wants of a dump: the host parses
- * none. Room: host. Context: the host's one thread.
+/* memlog-analyzer, started once for each thing that the page wants of a dump, or that a dump is to
+ * have: the host parses none. Room: host. Context: the host's one thread.
  *
  * One rule: one analyzer runs at a time, at low priority, for a bounded time. Its output is handed
  * on as a file, unread. It is no child of the host's, whose program may wait for its own
  * (base/watched.h). */
-#ifndef MEMLOG_HOST_PAGE_ANALYZER_H
-#define MEMLOG_HOST_PAGE_ANALYZER_H
+#ifndef MEMLOG_HOST_ANALYSIS_ANALYZER_H
+#define MEMLOG_HOST_ANALYSIS_ANALYZER_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,9 +20,10 @@ struct ml_analyzer;
 /* Jobs that may wait, arguments of a job, and the time for a job. */
 enum { ML_ANALYZER_JOBS_MAX = 32, ML_ANALYZER_ARGUMENTS_MAX = 12, ML_ANALYZER_TIMEOUT_S = 120 };
 
-/* The paths of the descriptors that it is given. */
+/* The paths of the descriptors that it is given, and how many more it may be given. */
 #define ML_ANALYZER_FIRST_PATH "/proc/self/fd/3"
 #define ML_ANALYZER_SECOND_PATH "/proc/self/fd/4"
+enum { ML_ANALYZER_MORE_MAX = 32 };
 
 struct ml_analyzer_setup {
     struct ev_loop *loop;
@@ -30,6 +32,7 @@ struct ml_analyzer_setup {
     /* A process that is no part of the program was started. May be NULL. */
     void (*on_helper)(void *context, pid_t pid);
     void *context;
+    unsigned timeout_s; /* for a job; 0: ML_ANALYZER_TIMEOUT_S */
 };
 
 enum ml_analyzer_verdict {
@@ -52,6 +55,8 @@ struct ml_analyzer_job {
     const char *arguments[ML_ANALYZER_ARGUMENTS_MAX + 1]; /* the command first, NULL-terminated */
     int first_fd;  /* ML_ANALYZER_FIRST_PATH; borrowed until ml_analyzer_start returns; -1: none */
     int second_fd; /* ML_ANALYZER_SECOND_PATH, likewise */
+    const int *more_fds; /* from ML_WATCHED_FD + 1 on, likewise */
+    size_t more_count;   /* ML_ANALYZER_MORE_MAX at most */
     ml_analyzer_done *on_done;
     void *context;
 };
