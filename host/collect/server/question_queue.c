@@ -1,7 +1,6 @@
 #include "host/collect/server/question_queue.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -9,6 +8,7 @@
 
 #include <ev.h>
 
+#include "base/threads/own_thread.h"
 #include "host/process/loop.h"
 
 enum { STACK_BYTES = 1 << 20, WORDS = 6 };
@@ -157,20 +157,8 @@ static void *work(void *context) {
     return NULL;
 }
 
-/* Signals are for the loop's thread. */
 static bool begin(struct worker *worker) {
-    pthread_attr_t attributes;
-    sigset_t all;
-    sigset_t before;
-    if (pthread_attr_init(&attributes) != 0) {
-        return false;
-    }
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    worker->is_begun = pthread_create(&worker->thread, &attributes, work, worker) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
+    worker->is_begun = ml_own_thread_begin(STACK_BYTES, work, worker, &worker->thread);
     return worker->is_begun;
 }
 

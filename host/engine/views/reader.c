@@ -1,12 +1,12 @@
 #include "host/engine/views/reader.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <time.h>
 
+#include "base/threads/own_thread.h"
 #include "host/process/clock.h"
 
 /* At the end a reading has this long. */
@@ -187,23 +187,6 @@ static void on_told(struct ev_loop *loop, ev_async *watcher, int events) {
     }
 }
 
-/* Signals are for the loop's thread. */
-static bool start_thread(struct ml_view_reader *reader) {
-    pthread_attr_t attributes;
-    sigset_t all;
-    sigset_t before;
-    if (pthread_attr_init(&attributes) != 0) {
-        return false;
-    }
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&reader->thread, &attributes, run, reader);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
-    return error == 0;
-}
-
 struct ml_view_reader *
 ml_view_reader_new(const struct ml_view_reader_setup *setup, struct ml_holder take_holder) {
     struct ml_view_reader *reader = calloc(1, sizeof(*reader));
@@ -220,7 +203,7 @@ ml_view_reader_new(const struct ml_view_reader_setup *setup, struct ml_holder ta
     ev_async_init(&reader->told, on_told);
     reader->told.data = reader;
     ev_async_start(setup->loop, &reader->told);
-    if (!start_thread(reader)) {
+    if (!ml_own_thread_begin(STACK_BYTES, run, reader, &reader->thread)) {
         ev_async_stop(setup->loop, &reader->told);
         free_reader(reader);
         return NULL;
