@@ -135,7 +135,7 @@ bool ml_ledger_walk(
     bool *out_is_hosts
 );
 
-/* For who keeps more beside the entries (host/collect/remover.h). */
+/* For who keeps more beside the entries (host/collect/storing/remover.h). */
 const struct ml_db *ml_ledger_db(const struct ml_ledger *ledger);
 
 /* What a team has; NULL: what all have. */

@@ -7,7 +7,7 @@
 #define MEMLOG_HOST_COLLECT_SERVER_FOLDERS_H
 
 #include "base/error_message.h"
-#include "host/collect/collector.h"
+#include "host/collect/storing/collector.h"
 #include "host/collect/options.h"
 
 struct ml_folders;

@@ -12,7 +12,7 @@
 #include <ev.h>
 
 #include "host/collect/clickhouse/opening.h"
-#include "host/collect/collector.h"
+#include "host/collect/storing/collector.h"
 #include "host/collect/server/folders.h"
 #include "host/collect/options.h"
 #include "host/collect/server/receiver.h"

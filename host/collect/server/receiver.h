@@ -7,8 +7,8 @@
 #define MEMLOG_HOST_COLLECT_SERVER_RECEIVER_H
 
 #include "base/error_message.h"
-#include "host/collect/collector.h"
-#include "host/collect/remover.h"
+#include "host/collect/storing/collector.h"
+#include "host/collect/storing/remover.h"
 #include "host/collect/tokens.h"
 #include "host/http/http.h"
 

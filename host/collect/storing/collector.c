@@ -1,4 +1,4 @@
-#include "host/collect/collector.h"
+#include "host/collect/storing/collector.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include <ev.h>
 
-#include "host/collect/reading.h"
+#include "host/collect/storing/reading.h"
 #include "host/process/loop.h"
 
 enum {

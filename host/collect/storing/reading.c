@@ -1,4 +1,4 @@
-#include "host/collect/reading.h"
+#include "host/collect/storing/reading.h"
 
 #include <errno.h>
 #include <fcntl.h>

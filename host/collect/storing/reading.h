@@ -3,8 +3,8 @@
  *
  * One rule: what was read is one report's, and so is the harm. A report that takes the analyzer
  * over, blows it up or hangs it is refused; the next one has a new process. */
-#ifndef MEMLOG_HOST_COLLECT_READING_H
-#define MEMLOG_HOST_COLLECT_READING_H
+#ifndef MEMLOG_HOST_COLLECT_STORING_READING_H
+#define MEMLOG_HOST_COLLECT_STORING_READING_H
 
 #include "base/error_message.h"
 #include "host/collect/report.h"

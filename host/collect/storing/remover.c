@@ -1,4 +1,4 @@
-#include "host/collect/remover.h"
+#include "host/collect/storing/remover.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * One rule: the ledger says what is to be done, so nothing is lost with this process. A report
  * counts as stored when the store has it for sure; in doubt it is added again, which changes
  * nothing. */
-#ifndef MEMLOG_HOST_COLLECT_COLLECTOR_H
-#define MEMLOG_HOST_COLLECT_COLLECTOR_H
+#ifndef MEMLOG_HOST_COLLECT_STORING_COLLECTOR_H
+#define MEMLOG_HOST_COLLECT_STORING_COLLECTOR_H
 
 #include "base/error_message.h"
 #include "host/collect/ledger.h"

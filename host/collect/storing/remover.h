@@ -4,10 +4,10 @@
  * One rule: a wish is on the disk before anything of it is done, and leaves it when all of it is
  * done. Whoever dies in between begins again. Each report goes from the store and its sums first,
  * then from the spool, and from the ledger last. */
-#ifndef MEMLOG_HOST_COLLECT_REMOVER_H
-#define MEMLOG_HOST_COLLECT_REMOVER_H
+#ifndef MEMLOG_HOST_COLLECT_STORING_REMOVER_H
+#define MEMLOG_HOST_COLLECT_STORING_REMOVER_H
 
-#include "host/collect/collector.h"
+#include "host/collect/storing/collector.h"
 #include "host/collect/ledger.h"
 
 struct ev_loop;
