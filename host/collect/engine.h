@@ -29,6 +29,8 @@ struct ml_store_engine {
       uint64_t before_ms,
       uint64_t *out_gone_ms,
       struct ml_error_message *error);
+    /* See ml_store_interrupt. */
+    void (*interrupt)(struct ml_store *store);
     /* NULL: with an error message. It outlives nothing of the store but what it was opened with. */
     struct ml_asking *(*ask_open)(const struct ml_store *store, struct ml_error_message *error);
 };

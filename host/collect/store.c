@@ -39,6 +39,10 @@ enum ml_status ml_store_upkeep(
     return store->engine->upkeep(store, before_ms, out_gone_ms, error);
 }
 
+void ml_store_interrupt(struct ml_store *store) {
+    store->engine->interrupt(store);
+}
+
 /* ---- what all engines say of a report */
 
 int64_t ml_week_of(uint64_t time_ms) {

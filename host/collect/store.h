@@ -1,5 +1,5 @@
 /* Where reports are kept to be asked about: dumps, samples, stacks, and sums by week. Room: host.
- * Context: the loop's thread.
+ * Context: one thread, which may wait long for a disk or a server.
  *
  * One rule: a report is there once. All of it and of the sums it counts into is committed together,
  * so whoever dies in between leaves nothing of it, and it comes again. */
@@ -49,5 +49,9 @@ ML_NODISCARD enum ml_status ml_store_upkeep(
     uint64_t *out_gone_ms,
     struct ml_error_message *error
 );
+
+/* Let what the store is at fail soon, from any thread: what fails so is ML_ENV_SYSTEM, as if its
+ * process had died. It is only closed afterwards. */
+void ml_store_interrupt(struct ml_store *store);
 
 #endif

@@ -87,19 +87,30 @@ def servers(folder, count=2, **who):
 
 
 class Link:
-    """Passes bytes on to a server, and cuts connections by chance: in a request, or in the answer to it."""
+    """Passes bytes on to a server, and cuts connections by chance: in a request, or in the answer to it; or holds all up."""
 
     def __init__(self, server, chance):
         self.server, self.chance = server, chance
         self.share = 0.0  # of connections that are cut
         self.cuts = 0
+        self.is_open = threading.Event()  # not set: what comes is taken, and nothing of it passed on
+        self.is_open.set()
+        self.held = 0  # pieces that wait
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
     def close(self):
+        self.is_open.set()
         self.listener.close()
+
+    def hold(self):
+        self.is_open.clear()
+
+    def release(self):
+        self.held = 0
+        self.is_open.set()
 
     def run(self):
         while True:
@@ -129,11 +140,13 @@ class Link:
         near.close()
         far.close()
 
-    @staticmethod
-    def pass_on(source, sink, left):
+    def pass_on(self, source, sink, left):
         try:
             while True:
                 some = source.recv(65536)
+                if some and not self.is_open.is_set():
+                    self.held += 1
+                    self.is_open.wait()
                 if left is not None and len(some) > left:
                     sink.sendall(some[:left])
                     break

@@ -321,6 +321,75 @@ class Away(Case):
                 told = collector.ask("top")
                 self.assertEqual((told["missing_shards"], told["dumps"]), ([], 4 - away))
 
+    def held(self, collector, link, guid="held"):
+        """Wait until the store waits for the server; what is answered from here on is answered meanwhile."""
+        link.hold()
+        self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)]), guid=guid), 200)
+        self.wait_for("the store at the server", lambda: link.held)
+
+    def test_a_server_that_never_answers_holds_up_no_request(self):
+        """It takes connections and says nothing: health, uploads, figures and deletions are taken as ever, all before it says a word."""
+        (node,) = self.servers(1)
+        link = clickhouse.Link(node, random.Random(1))
+        self.addCleanup(link.close)
+        collector = self.collector(place=self.place([link]))
+        collector.start()
+        self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)]), guid="before"), 200)
+        collector.settle()
+        self.held(collector, link)
+        admin = collector.tokens["default"]["admin"]
+        for number in range(40):  # more than a batch
+            self.assertEqual(collector.request("GET", "/health")[0], 200)
+            self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)], host="h2"), guid=f"g{number}"), 200)
+        self.assertEqual(collector.send(b"no report", guid="bad"), 200)
+        self.wait_for("the reading of others", lambda: collector.figures()["refused"] == 1)  # the loop works on
+        self.assertEqual(collector.request("DELETE", "/api/v1/fleet/host?name=h2", token=admin)[0], 202)
+        removed = []
+        asker = threading.Thread(target=lambda: removed.append(collector.request("DELETE", "/api/v1/fleet/report?guid=before", token=admin)[0]))
+        asker.start()
+        self.assertEqual(collector.request("GET", "/health")[0], 200)
+        self.assertEqual((collector.figures()["waiting"], removed), (41, []))
+        self.assertFalse(link.is_open.is_set())
+        link.release()
+        asker.join()
+        self.assertEqual(removed, [200])
+        self.wait_for("the deletion", lambda: collector.ask("removals")["removals"] == [])
+        self.assertEqual(collector.settle(), {"waiting": 0, "stored": 1, "refused": 1})
+        self.assertEqual([one["guid"] for one in collector.ask("reports")["reports"]], ["held"])
+        self.assertEqual(node.ask("SELECT count(), uniqExact(guid) FROM memlog.dumps_local"), "1\t1")
+
+    def test_it_ends_while_a_server_never_answers(self):
+        """An insert that was under way is settled when it comes again: once, whether the server has it or not."""
+        (node,) = self.servers(1)
+        link = clickhouse.Link(node, random.Random(1))
+        self.addCleanup(link.close)
+        collector = self.collector(place=self.place([link]))
+        collector.start()
+        for turn in range(3):
+            self.held(collector, link, guid=f"held{turn}")
+            self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)]), guid=f"g{turn}"), 200)
+            self.assertEqual(collector.stop(), 0)
+            self.assertFalse(link.is_open.is_set())
+            link.release()
+            collector.start()
+            collector.settle()
+            self.assertEqual(node.ask("SELECT count(), uniqExact(guid) FROM memlog.dumps_local"), f"{2 * turn + 2}\t{2 * turn + 2}")
+
+    def test_it_starts_while_a_server_never_answers(self):
+        (node,) = self.servers(1)
+        link = clickhouse.Link(node, random.Random(1))
+        self.addCleanup(link.close)
+        link.hold()
+        collector = self.collector(place=self.place([link]))
+        collector.start()
+        self.assertFalse(link.is_open.is_set())
+        self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)]), guid="early"), 200)
+        self.assertEqual(collector.request("GET", "/health")[0], 200)
+        self.assertFalse(link.is_open.is_set())
+        link.release()
+        collector.settle()
+        self.assertEqual(collector.ask("top")["live_bytes"], MIB)
+
     def test_with_all_of_them_away_it_starts_and_takes_reports(self):
         nodes = self.servers()
         for node in nodes:

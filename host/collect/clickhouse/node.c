@@ -211,11 +211,14 @@ perform(struct ml_click_nodes *nodes, size_t node, struct call call, struct ml_c
         {CURLOPT_POST, 1},
         {CURLOPT_NOPROGRESS, 0},
         {CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS},
-        {CURLOPT_TIMEOUT_MS, WHOLE_MS},
+        {CURLOPT_TIMEOUT_MS, nodes->whole_ms > 0 ? nodes->whole_ms : WHOLE_MS},
         {CURLOPT_FOLLOWLOCATION, 0},
         {CURLOPT_FRESH_CONNECT, call.is_insert},
     };
     CURLcode code = headers != NULL ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+    if (atomic_load(&nodes->is_interrupted)) {
+        code = CURLE_ABORTED_BY_CALLBACK;
+    }
     for (size_t i = 0; code == CURLE_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         code = api->easy_setopt(nodes->easy, numbers[i].option, numbers[i].number);
     }

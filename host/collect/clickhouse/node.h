@@ -31,6 +31,7 @@ struct ml_click_nodes {
     struct ml_curl_api api;
     CURL *easy;
     char curl_error[CURL_ERROR_SIZE];
+    long whole_ms;              /* for an answer; 0: two minutes */
     atomic_bool is_interrupted; /* by any thread: what is asked now is given up */
 };
 

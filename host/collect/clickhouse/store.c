@@ -5,7 +5,10 @@
 
 #include "host/collect/clickhouse/internal.h"
 
-enum { SENT_MAX = 2000000 /* ids that are remembered: 128 MiB at most */ };
+enum {
+    SENT_MAX = 2000000, /* ids that are remembered: 128 MiB at most */
+    OPENING_MS = 5000   /* for an answer, before the collector has a thread that may wait */
+};
 
 /* ---- what is there already */
 
@@ -356,6 +359,10 @@ static enum ml_status take_away(
     return ML_OK;
 }
 
+static void interrupt(struct ml_store *head) {
+    atomic_store(&((struct ml_click_store *)head)->nodes.is_interrupted, true);
+}
+
 /* ---- open and close */
 
 static void close_store(struct ml_store *take_store) {
@@ -377,6 +384,7 @@ enum ml_status ml_click_store_open(
         .add = add,
         .remove = take_away,
         .upkeep = ml_click_upkeep,
+        .interrupt = interrupt,
         .ask_open = ml_click_ask_open,
     };
     struct ml_click_store *store = calloc(1, sizeof(*store));
@@ -396,9 +404,11 @@ enum ml_status ml_click_store_open(
         status = ml_click_batches_open(&store->batches, store->batches_path, error);
     }
     if (status == ML_OK) {
-        /* Nodes that are away now are asked again when reports come. */
+        /* Nodes that are away now, or say nothing, are asked again when reports come. */
         struct ml_error_message why = {.text = ""};
+        store->nodes.whole_ms = OPENING_MS;
         status = ml_click_prepare(store, &why);
+        store->nodes.whole_ms = 0;
         if (status == ML_ENV_REFUSED) {
             *error = why;
         } else {

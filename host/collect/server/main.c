@@ -160,6 +160,7 @@ static bool open_remover(struct parts *parts, struct ml_error_message *error) {
         .loop = parts->loop,
         .ledger = parts->ledger,
         .collector = parts->collector,
+        .on_report_end = ml_receiver_report_removed,
         .on_trouble = on_trouble,
     };
     parts->remover = ml_remover_new(&setup, error);

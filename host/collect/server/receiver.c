@@ -247,6 +247,7 @@ static void on_end(void *context, struct ml_http_request *request) {
     ml_body_drop(*ml_http_own(request));
     *ml_http_own(request) = NULL;
     ml_question_queue_cancel(receiver->questions, request);
+    ml_remover_cancel(receiver->setup.remover, request);
 }
 
 static void on_request(void *context, struct ml_http_request *request) {

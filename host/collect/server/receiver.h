@@ -39,4 +39,7 @@ ML_NODISCARD enum ml_status ml_receiver_open(
 );
 void ml_receiver_close(struct ml_receiver *take_receiver);
 
+/* Tell who asked that a report be removed what came of it: the remover's on_report_end. */
+void ml_receiver_report_removed(void *asker, enum ml_status status);
+
 #endif

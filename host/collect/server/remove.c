@@ -5,12 +5,9 @@
 #include "base/json_writer.h"
 #include "host/collect/server/internal.h"
 
-static void
-remove_report(struct ml_receiver *receiver, struct ml_http_request *request, const char *team) {
-    struct ml_error_message error = {.text = ""};
-    switch (ml_remover_report(
-        receiver->setup.remover, team, ml_receiver_argument(request, "guid"), &error
-    )) {
+void ml_receiver_report_removed(void *asker, enum ml_status status) {
+    struct ml_http_request *request = asker;
+    switch (status) {
     case ML_OK:
         ml_receiver_answer(request, OK, NULL, "removed\n");
         return;
@@ -21,6 +18,16 @@ remove_report(struct ml_receiver *receiver, struct ml_http_request *request, con
         ml_receiver_answer(
             request, UNAVAILABLE, "5", "the disk or the store refuses: it is tried again\n"
         );
+    }
+}
+
+static void
+remove_report(struct ml_receiver *receiver, struct ml_http_request *request, const char *team) {
+    const enum ml_status status = ml_remover_report(
+        receiver->setup.remover, team, ml_receiver_argument(request, "guid"), request
+    );
+    if (status != ML_OK) {
+        ml_receiver_report_removed(request, status);
     }
 }
 

@@ -296,6 +296,7 @@ static bool is_machines(int code) {
         SQLITE_PERM,
         SQLITE_CORRUPT,
         SQLITE_NOTADB,
+        SQLITE_INTERRUPT,
     };
     for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
         if ((code & 0xff) == machines[i]) {
@@ -352,6 +353,10 @@ static enum ml_status upkeep(
     return ML_OK;
 }
 
+static void interrupt(struct ml_store *head) {
+    sqlite3_interrupt(((struct sqlite_store *)head)->db.handle);
+}
+
 /* ---- open and close */
 
 static void close_store(struct ml_store *take_store) {
@@ -371,6 +376,7 @@ enum ml_status ml_sqlite_store_open(
         .add = add,
         .remove = take_away,
         .upkeep = upkeep,
+        .interrupt = interrupt,
         .ask_open = ml_sqlite_ask_open,
     };
     struct sqlite_store *store = calloc(1, sizeof(*store));

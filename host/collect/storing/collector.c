@@ -5,21 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <ev.h>
 
 #include "host/collect/storing/reading.h"
+#include "host/collect/storing/removals.h"
+#include "host/collect/storing/retention.h"
+#include "host/collect/storing/store_thread.h"
 #include "host/process/loop.h"
 
 enum {
     READINGS_MAX = 6, /* a team that is alone has half of them */
     BATCH = 32,       /* reports in one transaction */
-    RETRY_S = 5,
-    RETENTION_FIRST_S = 1,
-    RETENTION_S = 60,   /* between two looks at what is too old */
-    RETENTION_STEP = 50 /* removed at one look, as the loop waits for it */
+    RETRY_S = 5
 };
 
 /* Of reports that were read and wait for the store: then it gets them, full batch or not. */
@@ -39,14 +38,30 @@ struct work {
     struct ml_entry entry;
     struct ml_reading *reading;
     const struct ml_collect_report *report; /* NULL: it is being read */
+    bool is_at_store;                       /* the store's thread looks at it */
+    bool is_dropped;                        /* in that time */
     unsigned tries;                         /* that came to nothing */
     double again_at;                        /* when it is read anew, where `reading` is NULL */
     uint8_t team_key[ML_TEAM_KEY_BYTES];
     TAILQ_ENTRY(work) links;
 };
 
+/* What the store's thread is at. */
+struct batch {
+    struct ml_store_job job;
+    struct ml_store_item items[BATCH];
+    struct work *works[BATCH];
+    size_t count; /* 0: at nothing */
+};
+
 struct ml_collector {
     struct ml_collector_setup setup;
+    struct ml_store_thread *thread;
+    struct ml_removals *removals;
+    struct ml_retention *retention;
+    struct batch batch;
+    bool is_one_alone;  /* one of the next ones cannot be added: they go one by one */
+    double store_at;    /* not before; after a try that it did not take */
     struct lane *lanes; /* by teams' numbers */
     uint64_t lanes_count, turn;
     TAILQ_HEAD(, work) works;
@@ -54,7 +69,6 @@ struct ml_collector {
     size_t read_bytes; /* of those that were read */
     double read_since; /* when the first of them came */
     ev_timer timer;    /* goes on at the next turn of the loop, or tries again */
-    ev_timer retention_timer;
     uint64_t store_failures;
 };
 
@@ -231,63 +245,82 @@ static bool take_up(struct ml_collector *collector) {
 
 /* ---- storing */
 
-/* The store may have waited long for a server: readings did not have that time. */
-static void waited(struct ml_collector *collector) {
-    struct work *work = NULL;
-    ev_now_update(collector->setup.loop);
-    TAILQ_FOREACH(work, &collector->works, links) {
-        if (work->report == NULL && work->reading != NULL) {
-            ml_reading_go_on(work->reading);
-        }
-    }
-}
-
-/* The first `most` reports that were read. */
-static size_t items_of(
-    const struct ml_collector *collector,
-    struct ml_store_item *out_items,
-    struct work **out_works,
-    size_t most
-) {
-    size_t count = 0;
+/* The first reports that were read. */
+static void fill(struct ml_collector *collector, size_t most) {
+    struct batch *batch = &collector->batch;
     struct work *work = NULL;
     TAILQ_FOREACH(work, &collector->works, links) {
-        if (work->report != NULL && count < most) {
-            out_works[count] = work;
-            out_items[count++] = (struct ml_store_item
+        if (work->report != NULL && batch->count < most) {
+            work->is_at_store = true;
+            batch->works[batch->count] = work;
+            batch->items[batch->count++] = (struct ml_store_item
             ){.entry = &work->entry, .report = work->report, .team_key = work->team_key};
         }
     }
-    return count;
 }
 
-/* False: the machine refuses, and it is tried again later. */
-static bool add(struct ml_collector *collector, size_t most) {
-    struct ml_store_item items[BATCH];
-    struct work *works[BATCH];
-    struct ml_error_message error = {.text = ""};
-    const size_t count = items_of(collector, items, works, most);
-    const enum ml_status status =
-        count > 0 ? ml_store_add(collector->setup.store, items, count, &error) : ML_OK;
-    waited(collector);
-    if (status == ML_OK) {
-        ml_ledger_begin(collector->setup.ledger);
-        for (size_t i = 0; i < count; i++) {
-            settle(works[i], ML_ENTRY_STORED, "");
+static void settle_batch(struct ml_collector *collector) {
+    struct batch *batch = &collector->batch;
+    ml_ledger_begin(collector->setup.ledger);
+    for (size_t i = 0; i < batch->count; i++) {
+        settle(batch->works[i], ML_ENTRY_STORED, "");
+    }
+    ml_ledger_commit(collector->setup.ledger);
+}
+
+/* They wait again, but for those that nobody wants any more. */
+static void take_back(struct ml_collector *collector) {
+    struct batch *batch = &collector->batch;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct work *work = batch->works[i];
+        work->is_at_store = false;
+        if (work->is_dropped) {
+            work_free(work);
         }
-        ml_ledger_commit(collector->setup.ledger);
-        return true;
     }
+}
+
+/* It did not take them. */
+static void not_taken(struct ml_collector *collector, const struct ml_store_job *job) {
+    struct batch *batch = &collector->batch;
     collector->store_failures++;
-    if (status == ML_PEER_RANGE && count > 1) {
-        return add(collector, 1); /* one of them; the others go on without it */
+    if (job->status == ML_PEER_RANGE && batch->count > 1) {
+        collector->is_one_alone = true; /* one of them; the others go on without it */
+        take_back(collector);
+        return;
     }
-    trouble(collector, items[0].entry->guid, error.text);
-    if (status == ML_PEER_RANGE) {
-        settle(works[0], ML_ENTRY_REFUSED, error.text);
-        return true;
+    trouble(collector, batch->works[0]->entry.guid, job->error.text);
+    if (job->status == ML_PEER_RANGE) {
+        settle(batch->works[0], ML_ENTRY_REFUSED, job->error.text);
+        return;
     }
-    return false;
+    collector->store_at = ev_now(collector->setup.loop) + RETRY_S;
+    take_back(collector);
+}
+
+static void on_added(void *context, struct ml_store_job *job) {
+    struct ml_collector *collector = context;
+    if (job->status == ML_OK) {
+        settle_batch(collector);
+    } else {
+        not_taken(collector, job);
+    }
+    collector->batch.count = 0;
+    go_on_soon(collector, 0);
+}
+
+static void add(struct ml_collector *collector) {
+    struct batch *batch = &collector->batch;
+    fill(collector, collector->is_one_alone ? 1 : BATCH);
+    collector->is_one_alone = false;
+    batch->job = (struct ml_store_job){
+        .kind = ML_STORE_ADD,
+        .items = batch->items,
+        .items_count = batch->count,
+        .on_done = on_added,
+        .context = collector,
+    };
+    ml_store_thread_do(collector->thread, &batch->job);
 }
 
 /* Those whose reading came to nothing. False: none waits any longer. */
@@ -329,26 +362,27 @@ static void take_up_more(struct ml_collector *collector) {
 
 /* Whether the store gets what was read. One report that is read for long holds up no others. */
 static bool is_due(const struct ml_collector *collector) {
-    return collector->read_count > 0 &&
+    const double now = ev_now(collector->setup.loop);
+    return collector->read_count > 0 && collector->batch.count == 0 && now >= collector->store_at &&
            (collector->read_count >= BATCH || collector->reading_count == 0 ||
-            collector->read_bytes > READ_BYTES ||
-            ev_now(collector->setup.loop) - collector->read_since >= READ_S);
+            collector->read_bytes > READ_BYTES || now - collector->read_since >= READ_S);
 }
 
 static void go_on(struct ml_collector *collector) {
     const bool waits = take_up_again(collector);
     take_up_more(collector);
     if (is_due(collector)) {
-        /* One batch a turn of the loop: requests are answered in between. */
-        go_on_soon(collector, add(collector, BATCH) ? 0 : RETRY_S);
-    } else if (collector->read_count > 0 && !ev_is_active(&collector->timer)) {
-        go_on_soon(collector, READ_S);
+        add(collector);
     }
-    if (waits && !ev_is_active(&collector->timer)) {
+    if (ev_is_active(&collector->timer)) {
+        return;
+    }
+    if (collector->read_count > 0 && collector->batch.count == 0) {
+        const double left_s = collector->store_at - ev_now(collector->setup.loop);
+        go_on_soon(collector, left_s > READ_S ? left_s : READ_S);
+    } else if (waits) {
         go_on_soon(collector, RETRY_S);
-    }
-    if (collector->setup.ends_when_idle && TAILQ_EMPTY(&collector->works) &&
-        !ev_is_active(&collector->timer)) {
+    } else if (collector->setup.ends_when_idle && TAILQ_EMPTY(&collector->works)) {
         ev_break(collector->setup.loop, EVBREAK_ALL);
     }
 }
@@ -361,64 +395,65 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
 
 /* ---- removing */
 
-enum ml_status ml_collector_remove(
-    struct ml_collector *collector, const struct ml_entry *entry, struct ml_error_message *error
-) {
+/* Nothing of it is on its way any more, or it is dropped when the store has looked at it. */
+static bool drop(void *context, const struct ml_entry *entry) {
+    struct ml_collector *collector = context;
     struct work *work = NULL;
     TAILQ_FOREACH(work, &collector->works, links) {
         if (work->entry.id == entry->id) {
-            work_free(work);
-            go_on_soon(collector, 0);
             break;
         }
     }
-    /* The store may have one that the ledger does not know to be stored. */
-    const enum ml_status status =
-        ml_store_remove(collector->setup.store, entry->team, entry->guid, error);
-    if (status != ML_OK) {
-        return status;
+    if (work != NULL && work->is_at_store) {
+        work->is_dropped = true;
+        return true;
     }
-    if (ml_ledger_remove(collector->setup.ledger, entry) != ML_OK) {
-        ml_error_set(error, "the spool or its ledger refuses");
-        return ML_ENV_SYSTEM;
+    if (work != NULL) {
+        work_free(work);
+        go_on_soon(collector, 0);
     }
-    return ML_OK;
+    return false;
 }
 
-/* ---- what is too old */
-
-static void on_retention(struct ev_loop *loop, ev_timer *watcher, int events) {
-    (void)loop;
-    (void)events;
-    struct ml_collector *collector = watcher->data;
-    struct ml_ledger *ledger = collector->setup.ledger;
-    struct ml_error_message error = {.text = ""};
-    struct ml_entry entry;
-    const uint64_t now_ms = (uint64_t)time(NULL) * 1000;
-    const uint64_t kept_ms = collector->setup.retention_s * 1000;
-    const uint64_t before_ms = kept_ms > 0 && kept_ms < now_ms ? now_ms - kept_ms : 0;
-    uint64_t gone_ms = 0;
-    const enum ml_status kept =
-        ml_store_upkeep(collector->setup.store, before_ms, &gone_ms, &error);
-    waited(collector);
-    if (kept != ML_OK) {
-        trouble(collector, "the store's upkeep waits", error.text);
-        return;
-    }
-    const bool is_one_by_one = gone_ms == UINT64_MAX;
-    const uint64_t end_ms = is_one_by_one ? before_ms : gone_ms;
-    for (unsigned i = 0;
-         i < RETENTION_STEP && ml_ledger_oldest(ledger, &entry) && entry.received_ms < end_ms;
-         i++) {
-        if ((is_one_by_one ? ml_collector_remove(collector, &entry, &error)
-                           : ml_ledger_remove(ledger, &entry)) != ML_OK) {
-            trouble(collector, "old reports cannot be removed", error.text);
-            return;
-        }
-    }
+bool ml_collector_remove(
+    struct ml_collector *collector,
+    const struct ml_entry *entry,
+    ml_on_removed *on_removed,
+    void *context
+) {
+    return ml_removals_add(collector->removals, entry, on_removed, context);
 }
 
 /* ---- birth and end */
+
+static bool open_parts(struct ml_collector *collector) {
+    const struct ml_collector_setup *setup = &collector->setup;
+    collector->thread = ml_store_thread_new(setup->loop, setup->store);
+    if (collector->thread == NULL) {
+        return false;
+    }
+    const struct ml_removals_setup removals = {
+        .ledger = setup->ledger,
+        .thread = collector->thread,
+        .drop = drop,
+        .context = collector,
+    };
+    collector->removals = ml_removals_new(&removals);
+    if (collector->removals == NULL || setup->ends_when_idle) {
+        return collector->removals != NULL;
+    }
+    const struct ml_retention_setup retention = {
+        .loop = setup->loop,
+        .ledger = setup->ledger,
+        .thread = collector->thread,
+        .removals = collector->removals,
+        .retention_s = setup->retention_s,
+        .on_trouble = setup->on_trouble,
+        .context = setup->context,
+    };
+    collector->retention = ml_retention_new(&retention);
+    return collector->retention != NULL;
+}
 
 struct ml_collector *ml_collector_new(const struct ml_collector_setup *setup) {
     struct ml_collector *collector = calloc(1, sizeof(*collector));
@@ -428,10 +463,9 @@ struct ml_collector *ml_collector_new(const struct ml_collector_setup *setup) {
     collector->setup = *setup;
     TAILQ_INIT(&collector->works);
     ml_timer_init(&collector->timer, on_timer, collector);
-    ev_timer_init(&collector->retention_timer, on_retention, RETENTION_FIRST_S, RETENTION_S);
-    collector->retention_timer.data = collector;
-    if (!setup->ends_when_idle) {
-        ev_timer_start(setup->loop, &collector->retention_timer);
+    if (!open_parts(collector)) {
+        ml_collector_free(collector);
+        return NULL;
     }
     go_on_soon(collector, 0);
     return collector;
@@ -442,6 +476,11 @@ void ml_collector_free(struct ml_collector *take_collector) {
     if (collector == NULL) {
         return;
     }
+    ml_retention_stop(collector->retention);
+    ml_removals_stop(collector->removals);
+    ml_store_thread_free(collector->thread); /* what it has done is settled */
+    ml_retention_free(collector->retention);
+    ml_removals_free(collector->removals);
     struct work *work = TAILQ_FIRST(&collector->works);
     while (work != NULL) {
         struct work *next = TAILQ_NEXT(work, links);
@@ -449,7 +488,6 @@ void ml_collector_free(struct ml_collector *take_collector) {
         work = next;
     }
     ev_timer_stop(collector->setup.loop, &collector->timer);
-    ev_timer_stop(collector->setup.loop, &collector->retention_timer);
     free(collector->lanes);
     free(collector);
 }

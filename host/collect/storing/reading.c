@@ -242,12 +242,6 @@ struct ml_reading *ml_reading_start(
     return reading;
 }
 
-void ml_reading_go_on(struct ml_reading *reading) {
-    if (ev_is_active(&reading->timer)) {
-        ml_timer_start(reading->setup.loop, &reading->timer, ML_READING_WALL_S);
-    }
-}
-
 unsigned ml_reading_tries(const struct ml_reading *reading) {
     return reading->tries;
 }

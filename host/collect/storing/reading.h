@@ -43,8 +43,4 @@ unsigned ml_reading_tries(const struct ml_reading *reading);
 /* Ends the process, if it is there. NULL is allowed. */
 void ml_reading_free(struct ml_reading *take_reading);
 
-/* The loop did not run for a while, which is not the reading's fault: it has all of its time anew.
- */
-void ml_reading_go_on(struct ml_reading *reading);
-
 #endif

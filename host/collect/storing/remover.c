@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 
 #include <ev.h>
@@ -44,6 +45,8 @@ struct ml_remover {
     sqlite3_stmt *statements[STATEMENTS];
     char *name; /* of the wish that was asked for last */
     ev_timer timer;
+    TAILQ_HEAD(, asked) asked; /* reports that somebody waits for */
+    bool is_at_one;            /* an entry of the wish is being removed */
     /* The wish that is carried out; 0: none. */
     int64_t wish;
     int64_t at; /* the entry that was looked at last */
@@ -52,7 +55,7 @@ struct ml_remover {
 
 static void trouble(struct ml_remover *remover, const char *why) {
     char text[512];
-    (void)snprintf(text, sizeof(text), "reports cannot be removed: %s", why);
+    (void)snprintf(text, sizeof(text), "reports cannot be removed: %.400s", why);
     remover->setup.on_trouble(remover->setup.context, text);
 }
 
@@ -109,12 +112,26 @@ static enum ml_status finish(struct ml_remover *remover, const struct ml_removal
 
 /* ---- carrying them out */
 
-/* One report. False: its store or the ledger refuses. */
-static bool remove_entry(
-    struct ml_remover *remover, const struct ml_entry *entry, struct ml_error_message *error
-) {
+static void on_removed(void *context, enum ml_status status, const struct ml_error_message *error) {
+    struct ml_remover *remover = context;
+    remover->is_at_one = false;
+    if (status != ML_OK) {
+        trouble(remover, error->text);
+        go_on(remover, RETRY_S);
+        return;
+    }
     remover->removed++;
-    return ml_collector_remove(remover->setup.collector, entry, error) == ML_OK;
+    go_on(remover, 0);
+}
+
+/* The entry leaves the ledger last, so it is found again until it is gone. */
+static void remove_entry(struct ml_remover *remover, const struct ml_entry *entry) {
+    remover->is_at_one = true;
+    if (!ml_collector_remove(remover->setup.collector, entry, on_removed, remover)) {
+        remover->is_at_one = false;
+        trouble(remover, "memory ran out");
+        go_on(remover, RETRY_S);
+    }
 }
 
 static bool is_waiting(struct ml_remover *remover, const struct ml_removal *wish) {
@@ -124,31 +141,52 @@ static bool is_waiting(struct ml_remover *remover, const struct ml_removal *wish
            entry.id <= wish->last_id;
 }
 
-/* True: all that the wish is about is gone. */
-static bool carry_out(
-    struct ml_remover *remover, const struct ml_removal *wish, struct ml_error_message *error
-) {
+/* The next entry that the wish is about, among those of a slice. */
+enum found { FOUND, FOUND_NOT_YET, FOUND_NONE };
+
+static enum found
+find_entry(struct ml_remover *remover, const struct ml_removal *wish, struct ml_entry *out_entry) {
     struct ml_ledger *ledger = remover->setup.ledger;
     const double begun = ev_time();
     const char *host = wish->kind == ML_REMOVE_HOST ? wish->name : NULL;
-    struct ml_entry entry;
     bool is_hosts = false;
     if (wish->kind == ML_REMOVE_REPORT) {
-        return !ml_ledger_find(ledger, wish->team, wish->name, &entry) ||
-               entry.id > wish->last_id || remove_entry(remover, &entry, error);
+        return ml_ledger_find(ledger, wish->team, wish->name, out_entry) &&
+                       out_entry->id <= wish->last_id
+                   ? FOUND
+                   : FOUND_NONE;
     }
     for (unsigned i = 0; i < LOOKED_AT && ev_time() - begun < SLICE_S; i++) {
-        if (!ml_ledger_walk(ledger, remover->at, host, &entry, &is_hosts) ||
-            entry.id > wish->last_id) {
-            return true;
+        if (!ml_ledger_walk(ledger, remover->at, host, out_entry, &is_hosts) ||
+            out_entry->id > wish->last_id) {
+            return FOUND_NONE;
         }
-        if (is_hosts && strcmp(entry.team, wish->team) == 0 &&
-            !remove_entry(remover, &entry, error)) {
-            return false;
+        if (is_hosts && strcmp(out_entry->team, wish->team) == 0) {
+            return FOUND;
         }
-        remover->at = entry.id;
+        remover->at = out_entry->id;
     }
-    return false;
+    return FOUND_NOT_YET;
+}
+
+static void carry_out(struct ml_remover *remover, const struct ml_removal *wish) {
+    struct ml_entry entry;
+    switch (find_entry(remover, wish, &entry)) {
+    case FOUND:
+        remove_entry(remover, &entry);
+        return;
+    case FOUND_NOT_YET:
+        go_on(remover, PAUSE_S);
+        return;
+    case FOUND_NONE:
+        if (finish(remover, wish) != ML_OK) {
+            trouble(remover, "the ledger cannot be written");
+            go_on(remover, RETRY_S);
+            return;
+        }
+        go_on(remover, 0);
+        return;
+    }
 }
 
 /* The first wish that need not wait. */
@@ -173,24 +211,18 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_remover *remover = watcher->data;
-    struct ml_error_message error = {.text = ""};
     struct ml_removal wish;
-    if (!choose(remover, &wish)) {
-        ml_db_bind_number(remover->statements[NEXT], ":id", 0);
-        if (wish_of(remover, remover->statements[NEXT], &wish)) {
-            go_on(remover, 1); /* all of them wait */
-        }
+    if (remover->is_at_one) {
+        return; /* it goes on by itself */
+    }
+    if (choose(remover, &wish)) {
+        carry_out(remover, &wish);
         return;
     }
-    if (carry_out(remover, &wish, &error) && finish(remover, &wish) != ML_OK) {
-        ml_error_set(&error, "the ledger cannot be written");
+    ml_db_bind_number(remover->statements[NEXT], ":id", 0);
+    if (wish_of(remover, remover->statements[NEXT], &wish)) {
+        go_on(remover, 1); /* all of them wait */
     }
-    if (error.text[0] != '\0') {
-        trouble(remover, error.text);
-        go_on(remover, RETRY_S);
-        return;
-    }
-    go_on(remover, PAUSE_S);
 }
 
 enum ml_status ml_remover_wish(
@@ -207,23 +239,66 @@ enum ml_status ml_remover_wish(
     return status;
 }
 
-enum ml_status ml_remover_report(
-    struct ml_remover *remover, const char *team, const char *guid, struct ml_error_message *error
-) {
+/* ---- one report, for whom somebody waits */
+
+struct asked {
+    struct ml_remover *remover;
+    void *asker; /* NULL: nobody hears of it */
+    int64_t wish;
+    TAILQ_ENTRY(asked) links;
+};
+
+static void
+on_asked_removed(void *context, enum ml_status status, const struct ml_error_message *error) {
+    struct asked *asked = context;
+    struct ml_remover *remover = asked->remover;
+    const struct ml_removal wish = {.id = asked->wish};
+    if (status == ML_OK) {
+        status = finish(remover, &wish);
+    } else {
+        trouble(remover, error->text);
+    }
+    if (status != ML_OK) {
+        go_on(remover, RETRY_S);
+    }
+    if (asked->asker != NULL) {
+        remover->setup.on_report_end(asked->asker, status);
+    }
+    TAILQ_REMOVE(&remover->asked, asked, links);
+    free(asked);
+}
+
+enum ml_status
+ml_remover_report(struct ml_remover *remover, const char *team, const char *guid, void *asker) {
     struct ml_entry entry;
     if (!ml_ledger_find(remover->setup.ledger, team, guid, &entry)) {
         return ML_ENV_MISSING;
     }
-    enum ml_status status = note(remover, team, ML_REMOVE_REPORT, guid);
-    const struct ml_removal wish = {
-        .id = sqlite3_last_insert_rowid(ml_ledger_db(remover->setup.ledger)->handle)};
-    status =
-        status == ML_OK ? ml_collector_remove(remover->setup.collector, &entry, error) : status;
-    status = status == ML_OK ? finish(remover, &wish) : status;
-    if (status != ML_OK) {
-        go_on(remover, RETRY_S);
+    struct asked *asked = calloc(1, sizeof(*asked));
+    if (asked == NULL || note(remover, team, ML_REMOVE_REPORT, guid) != ML_OK) {
+        free(asked);
+        return ML_ENV_SYSTEM;
     }
-    return status;
+    asked->remover = remover;
+    asked->asker = asker;
+    asked->wish = sqlite3_last_insert_rowid(ml_ledger_db(remover->setup.ledger)->handle);
+    TAILQ_INSERT_TAIL(&remover->asked, asked, links);
+    if (!ml_collector_remove(remover->setup.collector, &entry, on_asked_removed, asked)) {
+        TAILQ_REMOVE(&remover->asked, asked, links);
+        free(asked);
+        go_on(remover, RETRY_S);
+        return ML_ENV_SYSTEM;
+    }
+    return ML_OK;
+}
+
+void ml_remover_cancel(struct ml_remover *remover, const void *asker) {
+    struct asked *asked = NULL;
+    TAILQ_FOREACH(asked, &remover->asked, links) {
+        if (asked->asker == asker) {
+            asked->asker = NULL;
+        }
+    }
 }
 
 bool ml_remover_next(
@@ -257,6 +332,7 @@ ml_remover_new(const struct ml_remover_setup *setup, struct ml_error_message *er
         return NULL;
     }
     remover->setup = *setup;
+    TAILQ_INIT(&remover->asked);
     ml_timer_init(&remover->timer, on_timer, remover);
     if (!prepare(remover, error)) {
         ml_remover_free(remover);
@@ -274,6 +350,12 @@ void ml_remover_free(struct ml_remover *take_remover) {
         (void)sqlite3_finalize(take_remover->statements[i]);
     }
     ev_timer_stop(take_remover->setup.loop, &take_remover->timer);
+    struct asked *asked = TAILQ_FIRST(&take_remover->asked);
+    while (asked != NULL) {
+        struct asked *next = TAILQ_NEXT(asked, links);
+        free(asked);
+        asked = next;
+    }
     free(take_remover->name);
     free(take_remover);
 }

@@ -23,13 +23,16 @@ struct ml_remover_setup {
     struct ev_loop *loop;
     struct ml_ledger *ledger;
     struct ml_collector *collector;
+    /* What ml_remover_report wanted has come to its end; not ML_OK: it is tried again. `asker` has
+     * it from its receiver. */
+    void (*on_report_end)(void *asker, enum ml_status status);
     /* For people: something went wrong. */
     void (*on_trouble)(void *context, const char *text);
     void *context;
 };
 
 /* Goes on with what was wished before. NULL: with an error message. Owner: ml_remover_free; before
- * collector and ledger. */
+ * the collector, when the loop runs no more, and so before the ledger. */
 struct ml_remover *
 ml_remover_new(const struct ml_remover_setup *setup, struct ml_error_message *error);
 void ml_remover_free(struct ml_remover *take_remover);
@@ -40,11 +43,13 @@ ML_NODISCARD enum ml_status ml_remover_wish(
     struct ml_remover *remover, const char *team, enum ml_removal_kind kind, const char *name
 );
 
-/* Remove one report now. Errors: ML_ENV_MISSING: there is none; ML_ENV_SYSTEM: it is tried again.
- */
-ML_NODISCARD enum ml_status ml_remover_report(
-    struct ml_remover *remover, const char *team, const char *guid, struct ml_error_message *error
-);
+/* Remove one report now. Errors: ML_ENV_MISSING: there is none; ML_ENV_SYSTEM: it cannot be noted.
+ * ML_OK: on_report_end tells `asker` what came of it, but for one that was cancelled. */
+ML_NODISCARD enum ml_status
+ml_remover_report(struct ml_remover *remover, const char *team, const char *guid, void *asker);
+
+/* The asker hears nothing any more; the report goes nevertheless. */
+void ml_remover_cancel(struct ml_remover *remover, const void *asker);
 
 /* A wish that is not done yet. */
 struct ml_removal {
