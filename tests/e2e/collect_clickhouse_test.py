@@ -270,7 +270,7 @@ class Once(Case):
             sender.join()
             done.set()
         self.assertGreater(sum(link.cuts for link in links), kills // 2)
-        self.assertEqual(collector.settle(), {"waiting": 0, "stored": len(bodies), "refused": 0})
+        self.assertEqual(collector.settle(), {"waiting": 0, "stored": len(bodies), "refused": 0}, collector.reasons())
         self.assertEqual(self.count(nodes), (len(bodies), len(bodies), 2 * len(bodies), 2 * len(bodies)))
         top = collector.ask("top", limit=1000)
         self.assertEqual((top["dumps"], top["live_bytes"]), (len(bodies), sum(1010 + number for number in range(len(bodies)))))

@@ -211,7 +211,7 @@ class Once(Case):
         done.set()
         for sender in senders:
             sender.join()
-        self.assertEqual(collector.settle(), {"waiting": 0, "stored": len(bodies), "refused": 0})
+        self.assertEqual(collector.settle(), {"waiting": 0, "stored": len(bodies), "refused": 0}, collector.reasons())
         top = collector.ask("top")
         self.assertEqual(top["dumps"], len(bodies))
         self.assertEqual(top["live_bytes"], sum(1010 + number for number in range(len(bodies))))

@@ -1,4 +1,5 @@
 """A collector under test, the reports that it is sent, and what it is asked."""
+import contextlib
 import gzip
 import hashlib
 import http.client
@@ -7,6 +8,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 import urllib.parse
@@ -158,6 +160,12 @@ class Collector:
     def figures(self, team="default"):
         _, _, text = self.request("GET", "/metrics", token=self.tokens[team]["read"])
         return {state: int(count) for state, count in re.findall(r'state="(\w+)"} (\d+)', text.decode())}
+
+    def reasons(self):
+        """Why reports were refused, as the ledger has it: (reason, how many, one of them)."""
+        spool = next((word.removeprefix("--spool=") for word in self.options if word.startswith("--spool=")), f"{self.store}.spool")
+        with contextlib.closing(sqlite3.connect(f"{spool}/ledger.db", timeout=harness.TIMEOUT)) as ledger:
+            return ledger.execute("SELECT reason, count(*), min(guid) FROM reports WHERE state = 2 GROUP BY reason").fetchall()
 
     def settle(self):
         """Wait until the store has all that was accepted."""

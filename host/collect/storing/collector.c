@@ -1,6 +1,7 @@
 #include "host/collect/storing/collector.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,9 @@ enum {
 /* Of reports that were read and wait for the store: then it gets them, full batch or not. */
 #define READ_BYTES ((size_t)32 << 20)
 #define READ_S 0.5
+
+/* After a try that the store did not take. */
+#define PAUSE_FIRST_S 0.1
 
 /* A team as it is read: the teams in turn, and none has all readings. */
 struct lane {
@@ -62,6 +66,7 @@ struct ml_collector {
     struct batch batch;
     bool is_one_alone;  /* one of the next ones cannot be added: they go one by one */
     double store_at;    /* not before; after a try that it did not take */
+    double pause_s;     /* after the next one: longer each time */
     struct lane *lanes; /* by teams' numbers */
     uint64_t lanes_count, turn;
     TAILQ_HEAD(, work) works;
@@ -294,13 +299,15 @@ static void not_taken(struct ml_collector *collector, const struct ml_store_job 
         settle(batch->works[0], ML_ENTRY_REFUSED, job->error.text);
         return;
     }
-    collector->store_at = ev_now(collector->setup.loop) + RETRY_S;
+    collector->store_at = ev_now(collector->setup.loop) + collector->pause_s;
+    collector->pause_s = fmin(2 * collector->pause_s, RETRY_S);
     take_back(collector);
 }
 
 static void on_added(void *context, struct ml_store_job *job) {
     struct ml_collector *collector = context;
     if (job->status == ML_OK) {
+        collector->pause_s = PAUSE_FIRST_S;
         settle_batch(collector);
     } else {
         not_taken(collector, job);
@@ -379,7 +386,7 @@ static void go_on(struct ml_collector *collector) {
     }
     if (collector->read_count > 0 && collector->batch.count == 0) {
         const double left_s = collector->store_at - ev_now(collector->setup.loop);
-        go_on_soon(collector, left_s > READ_S ? left_s : READ_S);
+        go_on_soon(collector, left_s > 0 ? left_s : READ_S);
     } else if (waits) {
         go_on_soon(collector, RETRY_S);
     } else if (collector->setup.ends_when_idle && TAILQ_EMPTY(&collector->works)) {
@@ -461,6 +468,7 @@ struct ml_collector *ml_collector_new(const struct ml_collector_setup *setup) {
         return NULL;
     }
     collector->setup = *setup;
+    collector->pause_s = PAUSE_FIRST_S;
     TAILQ_INIT(&collector->works);
     ml_timer_init(&collector->timer, on_timer, collector);
     if (!open_parts(collector)) {

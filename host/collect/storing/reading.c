@@ -27,7 +27,7 @@ struct ml_reading {
     bool is_told;
     bool was_ended; /* by this process */
     unsigned tries;
-    const char *death; /* what it died of */
+    char death[64]; /* what it died of */
     struct ml_collect_report report;
 };
 
@@ -124,18 +124,33 @@ on_channel_end(void *context, struct ml_channel *channel, const struct ml_channe
     tell(reading);
 }
 
+static void note_death(struct ml_reading *reading, int status) {
+    const bool was_signal = WIFSIGNALED(status);
+    const int number = was_signal ? WTERMSIG(status) : WEXITSTATUS(status);
+    const char *what = "the process that read it has died of it, by";
+    if (!was_signal && number == EXIT_NOT_STARTED) {
+        what = "memlog-analyzer cannot be started:";
+        reading->tries = ML_READING_TRIES_NOT_STARTED;
+    } else if (was_signal && number == SIGKILL && !reading->was_ended) {
+        what = "the process that read it was killed, by";
+        reading->tries = ML_READING_TRIES_KILLED;
+    }
+    (void)snprintf(
+        reading->death,
+        sizeof(reading->death),
+        "%s %s %d",
+        what,
+        was_signal ? "signal" : "exit code",
+        number
+    );
+}
+
 static void on_child(struct ev_loop *loop, ev_child *watcher, int events) {
     (void)events;
     struct ml_reading *reading = watcher->data;
     ev_child_stop(loop, watcher);
     reading->is_running = false;
-    if (WIFEXITED(watcher->rstatus) && WEXITSTATUS(watcher->rstatus) == EXIT_NOT_STARTED) {
-        reading->death = "memlog-analyzer cannot be started";
-        reading->tries = ML_READING_TRIES_NOT_STARTED;
-    } else if (WIFSIGNALED(watcher->rstatus) && WTERMSIG(watcher->rstatus) == SIGKILL && !reading->was_ended) {
-        reading->death = "the process that read it was killed";
-        reading->tries = ML_READING_TRIES_KILLED;
-    }
+    note_death(reading, watcher->rstatus);
     tell(reading);
 }
 
@@ -233,7 +248,6 @@ struct ml_reading *ml_reading_start(
         return NULL;
     }
     reading->setup = *setup;
-    reading->death = "the process that read it has died of it";
     if (lseek(body_fd, 0, SEEK_SET) != 0 || !begin(reading, body_fd)) {
         ml_error_set(error, "no process to read it: %s", strerror(errno));
         ml_reading_free(reading);
