@@ -27,7 +27,7 @@ struct ml_store_engine {
     enum ml_status (*upkeep
     )(struct ml_store *store,
       uint64_t before_ms,
-      uint64_t *out_gone_ms,
+      struct ml_store_kept *out_kept,
       struct ml_error_message *error);
     /* See ml_store_interrupt. */
     void (*interrupt)(struct ml_store *store);

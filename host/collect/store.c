@@ -33,10 +33,11 @@ enum ml_status ml_store_remove(
 enum ml_status ml_store_upkeep(
     struct ml_store *store,
     uint64_t before_ms,
-    uint64_t *out_gone_ms,
+    struct ml_store_kept *out_kept,
     struct ml_error_message *error
 ) {
-    return store->engine->upkeep(store, before_ms, out_gone_ms, error);
+    *out_kept = (struct ml_store_kept){.gone_ms = 0};
+    return store->engine->upkeep(store, before_ms, out_kept, error);
 }
 
 void ml_store_interrupt(struct ml_store *store) {

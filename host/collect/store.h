@@ -40,13 +40,18 @@ ML_NODISCARD enum ml_status ml_store_remove(
     struct ml_store *store, const char *team, const char *guid, struct ml_error_message *error
 );
 
-/* What is due now and then: drop what came before `before_ms` (0: nothing), make sums. What came
- * before `*out_gone_ms` is gone then; UINT64_MAX: the store drops nothing by itself, each report
- * wants ml_store_remove. Errors: likewise. */
+/* What is due now and then, a step of it: drop what came before `before_ms` (0: nothing), make
+ * sums, sweep stacks, frames and words that nothing has any more. Errors: likewise. */
+struct ml_store_kept {
+    /* What came before is gone; UINT64_MAX: the store drops nothing by itself, each report wants
+     * ml_store_remove. */
+    uint64_t gone_ms;
+    bool is_more; /* there is more to do at once */
+};
 ML_NODISCARD enum ml_status ml_store_upkeep(
     struct ml_store *store,
     uint64_t before_ms,
-    uint64_t *out_gone_ms,
+    struct ml_store_kept *out_kept,
     struct ml_error_message *error
 );
 

@@ -193,6 +193,33 @@ class Answers(Case):
         self.assertEqual((top["dumps"], top["live_bytes"], top["stacks"][0]["live_bytes"]), (5, 31 * MIB, 31 * MIB))
         self.assertEqual(len(collector.ask("reports")["reports"]), 5)
 
+    def test_stacks_that_no_report_has_are_swept(self):
+        """At all nodes; and what was swept comes again with the next report that has it."""
+        nodes = self.servers()
+        collector = self.collector(place=self.place(nodes))
+        collector.start()
+        for number in range(4):
+            self.assertEqual(collector.send(trace([((*LEAK, f"f{number}"), MIB, 0, 0), (CACHE, 1, 0, 0)]), guid=f"g{number}"), 200)
+        collector.settle()
+        admin = collector.tokens["default"]["admin"]
+        for number in range(3):
+            self.assertEqual(collector.request("DELETE", f"/api/v1/fleet/report?guid=g{number}", token=admin)[0], 200)
+
+        def names(node):
+            return set(node.ask("SELECT DISTINCT function FROM memlog.frames").split("\n")), node.ask("SELECT uniqExact(id) FROM memlog.stacks")
+        left = ({*LEAK, *CACHE, "f3"}, "2")
+        collector.stop()
+        with sqlite3.connect(self.folder / "click" / "spool" / "batches.db") as batches:
+            batches.execute("UPDATE swept SET at_s = 0")  # it is due once an hour
+        collector.start()  # its upkeep is after a second
+        self.wait_for("the sweep", lambda: [names(node) for node in nodes] == [left, left])
+        for number in range(4):  # by the same process
+            self.assertEqual(collector.send(trace([((*LEAK, f"f{number}"), MIB, 0, 0)], host="again")), 200)
+        collector.settle()
+        for node in nodes:
+            self.assertEqual(names(node), ({*LEAK, *CACHE, "f0", "f1", "f2", "f3"}, "5"))
+        self.assertEqual(sorted(stack["frames"][-1] for stack in collector.ask("top")["stacks"]), ["cache", "f0", "f1", "f2", "f3"])
+
     def test_whole_weeks_are_dropped(self):
         nodes = self.servers()
         collector = self.collector(place=self.place(nodes))

@@ -84,6 +84,34 @@ class Removing(Case):
         self.assertEqual(collector.ask("top", team="red")["dumps"], 1)
         self.assertNotEqual(self.rows(self.folder / "fleet.db.spool" / "ledger.db", "SELECT key FROM teams WHERE team = 'red'"), [key])
 
+    def test_names_of_what_is_deleted_leave_the_store(self):
+        """Words, functions and stacks that no report has any more, whatever it is killed at; those of others stay."""
+        collector = self.collector(tokens=TEAMS)
+        for number in range(30):
+            for team in ("red", "blue"):
+                rows = [((*LEAK, f"{team}-function{number}-{each}"), MIB, 0, 0) for each in range(40)] + [(CACHE, 1, 0, 0)]
+                self.assertEqual(collector.send(trace(rows, host=f"{team}-host", program=f"{team}-prog"), guid=f"{team}{number}", team=team), 200)
+        self.wait_until_read(collector, "red", "blue")
+        before = self.answers(collector, "blue")
+        self.assertEqual(self.remove(collector, "team", RED["admin"]), 202)
+        self.wait_until_gone(collector, "red")
+        store = self.folder / "fleet.db"
+        words = "SELECT count(*) FROM words WHERE word LIKE 'red%'"
+        self.assertGreater(self.rows(store, words)[0][0], 1000)
+        collector.stop()
+        self.rows(store, "UPDATE swept SET at_s = 0")  # it is due once an hour
+        collector.start()
+        for turn in range(6):  # each start has its upkeep after a second
+            self.restarted(collector)
+            if turn < 5:
+                time.sleep(1.0 + turn * 0.15)
+        self.wait_for("the sweep", lambda: self.rows(store, words) == [(0,)])
+        self.assertEqual(self.rows(store, "SELECT count(*) FROM stacks"), [(30 * 40 + 2 + 2,)])
+        self.assertEqual(self.answers(collector, "blue"), before)
+        collector.send(trace([((*LEAK, "red-function0-0"), MIB, 0, 0)]), team="red")
+        self.wait_until_read(collector, "red")
+        self.assertEqual(collector.ask("top", team="red")["stacks"][0]["frames"], [*LEAK, "red-function0-0"])
+
     def test_what_is_on_its_way_is_deleted_too(self):
         collector = self.collector()
         admin = collector.tokens["default"]["admin"]

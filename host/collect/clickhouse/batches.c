@@ -10,7 +10,9 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS batches (id INTEGER PRIMARY KEY AUTOINCREMENT, url TEXT NOT NULL,"
     " kept INTEGER NOT NULL, samples INTEGER NOT NULL, dumps INTEGER NOT NULL,"
     " samples_are_there INTEGER NOT NULL, body BLOB NOT NULL);"
-    "CREATE TABLE IF NOT EXISTS weeks (kept INTEGER PRIMARY KEY);";
+    "CREATE TABLE IF NOT EXISTS weeks (kept INTEGER PRIMARY KEY);"
+    "CREATE TABLE IF NOT EXISTS swept (is_due INTEGER NOT NULL, at_s INTEGER NOT NULL);"
+    "INSERT INTO swept SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM swept);";
 
 /* Run one with a number. */
 static enum ml_status run(const struct ml_click_batches *batches, const char *sql, int64_t one) {
@@ -146,6 +148,21 @@ bool ml_click_batches_first(
     }
     (void)sqlite3_finalize(statement);
     return is_there;
+}
+
+/* ---- what nothing has any more */
+
+enum ml_status ml_click_batches_sweep_is_due(const struct ml_click_batches *batches) {
+    return run(batches, "UPDATE swept SET is_due = :one WHERE is_due <> :one", 1);
+}
+
+bool ml_click_batches_is_sweep_due(const struct ml_click_batches *batches, int64_t before_s) {
+    return number(batches, "SELECT at_s FROM swept WHERE is_due") <= before_s &&
+           number(batches, "SELECT is_due FROM swept") != 0;
+}
+
+enum ml_status ml_click_batches_swept(const struct ml_click_batches *batches, int64_t now_s) {
+    return run(batches, "UPDATE swept SET is_due = 0, at_s = :one", now_s);
 }
 
 /* ---- weeks */

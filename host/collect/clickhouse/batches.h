@@ -53,6 +53,16 @@ bool ml_click_batches_first(
     const struct ml_click_batches *batches, struct ml_click_batch *out_batch
 );
 
+/* ---- what nothing has any more */
+
+/* Reports have gone: their stacks may be nobody's. */
+ML_NODISCARD enum ml_status ml_click_batches_sweep_is_due(const struct ml_click_batches *batches);
+
+/* Whether some have gone since the last sweep, and that was before. */
+bool ml_click_batches_is_sweep_due(const struct ml_click_batches *batches, int64_t before_s);
+ML_NODISCARD enum ml_status
+ml_click_batches_swept(const struct ml_click_batches *batches, int64_t now_s);
+
 /* ---- weeks whose sums are made */
 
 enum { ML_CLICK_WEEKS_MAX = 8192 };

@@ -46,6 +46,16 @@ ML_NODISCARD enum ml_status ml_click_wait_gone(
 ML_NODISCARD enum ml_status
 ml_click_settle(struct ml_click_store *store, struct ml_error_message *error);
 
+/* Delete rows of a table, and wait until they are gone: servers delete behind one's back. Errors:
+ * likewise. */
+ML_NODISCARD enum ml_status ml_click_delete(
+    struct ml_click_nodes *nodes,
+    size_t node,
+    const char *table,
+    const char *where,
+    struct ml_error_message *error
+);
+
 void ml_click_query_id(
     const struct ml_click_batch *batch, const char *table, char out_id[ML_CLICK_QUERY_ID_BYTES]
 );
@@ -89,10 +99,20 @@ int64_t ml_click_kept(const struct ml_store_item *item);
 
 struct ml_asking *ml_click_ask_open(const struct ml_store *store, struct ml_error_message *error);
 
+/* ---- sweep.c */
+
+/* A step, once an hour and only where reports have gone; all batches are settled. `out_more`: there
+ * is more to do. Errors: ML_ENV_SYSTEM, ML_ENV_MEMORY, with an error message. */
+ML_NODISCARD enum ml_status
+ml_click_sweep(struct ml_click_store *store, bool *out_more, struct ml_error_message *error);
+
 /* ---- upkeep.c */
 
 enum ml_status ml_click_upkeep(
-    struct ml_store *head, uint64_t before_ms, uint64_t *out_gone_ms, struct ml_error_message *error
+    struct ml_store *head,
+    uint64_t before_ms,
+    struct ml_store_kept *out_kept,
+    struct ml_error_message *error
 );
 
 #endif

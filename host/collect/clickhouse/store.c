@@ -281,7 +281,6 @@ add(struct ml_store *head,
 
 /* ---- removing */
 
-/* Rows are deleted behind our back: wait until it is done. */
 static enum ml_status delete_at(
     struct ml_click_store *store,
     size_t node,
@@ -290,36 +289,15 @@ static enum ml_status delete_at(
     const char *guid,
     struct ml_error_message *error
 ) {
-    enum { LOOKS = 300, PAUSE_NS = 100000000 };
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    struct ml_click_sql sql = {.text = NULL};
-    struct ml_click_sql left = {.text = NULL};
-    uint64_t count = 1;
-    ml_click_sql_printf(&sql, "ALTER TABLE %s DELETE WHERE team = ", table);
-    ml_click_sql_text(&sql, team);
-    ml_click_sql_put(&sql, " AND guid = ");
-    ml_click_sql_text(&sql, guid);
-    ml_click_sql_printf(&left, "SELECT count() FROM %s WHERE team = ", table);
-    ml_click_sql_text(&left, team);
-    ml_click_sql_put(&left, " AND guid = ");
-    ml_click_sql_text(&left, guid);
-    enum ml_status status = sql.is_failed || left.is_failed
-                                ? ML_ENV_MEMORY
-                                : ml_click_number(&store->nodes, node, left.text, &count, error);
-    if (status == ML_OK && count > 0) {
-        status = ml_click_do(&store->nodes, node, sql.text, error);
-    }
-    for (unsigned i = 0; status == ML_OK && count > 0; i++) {
-        if (i == LOOKS) {
-            ml_error_set(error, "%s: it deletes still", store->nodes.list[node].url);
-            status = ML_ENV_SYSTEM;
-            break;
-        }
-        (void)nanosleep(&pause, NULL);
-        status = ml_click_number(&store->nodes, node, left.text, &count, error);
-    }
-    ml_click_sql_fini(&sql);
-    ml_click_sql_fini(&left);
+    struct ml_click_sql where = {.text = NULL};
+    ml_click_sql_put(&where, "team = ");
+    ml_click_sql_text(&where, team);
+    ml_click_sql_put(&where, " AND guid = ");
+    ml_click_sql_text(&where, guid);
+    const enum ml_status status =
+        where.is_failed ? ML_ENV_MEMORY
+                        : ml_click_delete(&store->nodes, node, table, where.text, error);
+    ml_click_sql_fini(&where);
     return status;
 }
 
@@ -345,6 +323,9 @@ static enum ml_status take_away(
     }
     if (status == ML_OK) {
         status = forget_weeks(store);
+    }
+    if (status == ML_OK) {
+        status = ml_click_batches_sweep_is_due(&store->batches);
     }
     for (size_t i = 0; status == ML_OK && i < store->nodes.count; i++) {
         status = delete_at(store, i, "samples_local", team, guid, error);

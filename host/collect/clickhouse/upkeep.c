@@ -167,6 +167,9 @@ static enum ml_status drop_at(
     static const char *const tables[] = {"sums_local", "dumps_local", "samples_local"};
     size_t count = 0;
     enum ml_status status = weeks_at(store, node, before, weeks, &count, error);
+    if (status == ML_OK && count > 0) {
+        status = ml_click_batches_sweep_is_due(&store->batches);
+    }
     for (size_t i = 0; status == ML_OK && i < count; i++) {
         for (size_t j = 0; status == ML_OK && j < sizeof(tables) / sizeof(tables[0]); j++) {
             char drop[64];
@@ -181,14 +184,16 @@ static enum ml_status drop_at(
 }
 
 enum ml_status ml_click_upkeep(
-    struct ml_store *head, uint64_t before_ms, uint64_t *out_gone_ms, struct ml_error_message *error
+    struct ml_store *head,
+    uint64_t before_ms,
+    struct ml_store_kept *out_kept,
+    struct ml_error_message *error
 ) {
     struct ml_click_store *store = (struct ml_click_store *)head;
     /* A week is dropped when all of it is too old. */
     const int64_t before = before_ms > 0 ? ml_week_of(before_ms) : 0;
     int64_t *weeks = calloc(PARTITIONS_MAX, sizeof(*weeks));
     int64_t *made = calloc(ML_CLICK_WEEKS_MAX, sizeof(*made));
-    *out_gone_ms = 0;
     enum ml_status status =
         weeks != NULL && made != NULL ? ml_click_prepare(store, error) : ML_ENV_MEMORY;
     if (status == ML_OK) {
@@ -198,10 +203,13 @@ enum ml_status ml_click_upkeep(
         status = drop_at(store, i, before, weeks, error);
     }
     if (status == ML_OK && before > 0) {
-        *out_gone_ms = (uint64_t)before * DAY_MS;
+        out_kept->gone_ms = (uint64_t)before * DAY_MS;
     }
     if (status == ML_OK) {
         status = make_sums(store, weeks, made, error);
+    }
+    if (status == ML_OK) {
+        status = ml_click_sweep(store, &out_kept->is_more, error);
     }
     free(weeks);
     free(made);

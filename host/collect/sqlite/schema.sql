@@ -18,6 +18,8 @@ CREATE TABLE IF NOT EXISTS frames (
 CREATE TABLE IF NOT EXISTS stacks (
   id INTEGER PRIMARY KEY, parent INTEGER NOT NULL, frame INTEGER NOT NULL, names INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS stacks_by_names ON stacks (names);
+CREATE INDEX IF NOT EXISTS stacks_by_parent ON stacks (parent);
+CREATE INDEX IF NOT EXISTS stacks_by_frame ON stacks (frame);
 
 CREATE TABLE IF NOT EXISTS samples (
   dump INTEGER NOT NULL, stack INTEGER NOT NULL, role INTEGER NOT NULL, process INTEGER NOT NULL, heap INTEGER NOT NULL,
@@ -37,3 +39,7 @@ CREATE TABLE IF NOT EXISTS weeks (
   team INTEGER NOT NULL, program INTEGER NOT NULL, build INTEGER NOT NULL, week INTEGER NOT NULL, control INTEGER NOT NULL,
   n INTEGER NOT NULL, live REAL NOT NULL, live_squares REAL NOT NULL, peak REAL NOT NULL, total REAL NOT NULL,
   PRIMARY KEY (team, program, build, week, control)) WITHOUT ROWID;
+
+-- Stacks of removed dumps, which may be nobody's; and whether words may be (host/collect/sqlite/sweep.c), and when they were swept.
+CREATE TABLE IF NOT EXISTS loose (stack INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS swept (state INTEGER NOT NULL, at_s INTEGER NOT NULL);

@@ -7,6 +7,7 @@
 #include "host/collect/engine.h"
 #include "host/collect/ids.h"
 #include "host/collect/sqlite/internal.h"
+#include "host/collect/sqlite/sweep.h"
 
 enum statement {
     WORD_FIND,
@@ -22,6 +23,8 @@ enum statement {
     SUM_SWEEP,
     WEEK_TAKE,
     WEEK_SWEEP,
+    STACKS_LOOSEN,
+    WORDS_LOOSEN,
     SAMPLES_REMOVE,
     DUMP_REMOVE,
     STATEMENTS
@@ -86,6 +89,9 @@ static const char *const sql[STATEMENTS] = {
                   " peak = weeks.peak - d.peak, total = weeks.total - d.total"
                   " FROM dumps d WHERE d.id = :dump AND " SAME_KEYS("weeks"),
     [WEEK_SWEEP] = "DELETE FROM weeks WHERE n <= 0",
+    /* See host/collect/sqlite/sweep.h. */
+    [STACKS_LOOSEN] = "INSERT OR IGNORE INTO loose SELECT stack FROM samples WHERE dump = :dump",
+    [WORDS_LOOSEN] = "UPDATE swept SET state = 1",
     [SAMPLES_REMOVE] = "DELETE FROM samples WHERE dump = :dump",
     [DUMP_REMOVE] = "DELETE FROM dumps WHERE id = :dump",
 };
@@ -100,6 +106,7 @@ struct sqlite_store {
     sqlite3_stmt *statements[STATEMENTS];
     /* Ids of frames and stacks that are in it, each where its last bits say. */
     int64_t known[KNOWN];
+    struct ml_sqlite_sweep sweep;
 };
 
 const char *ml_sqlite_store_path(const struct ml_store *store) {
@@ -130,11 +137,14 @@ static int64_t word(struct adding *adding, struct ml_string string) {
     ml_db_bind_text(use(adding, WORD_FIND), ":word", text);
     const int64_t found = ml_db_number(use(adding, WORD_FIND), 0);
     if (found > 0) {
+        ml_sqlite_sweep_mark(&adding->store->sweep, found);
         return found;
     }
     ml_db_bind_text(use(adding, WORD_ADD), ":word", text);
     finish(adding, WORD_ADD);
-    return sqlite3_last_insert_rowid(adding->store->db.handle);
+    const int64_t added = sqlite3_last_insert_rowid(adding->store->db.handle);
+    ml_sqlite_sweep_mark(&adding->store->sweep, added);
+    return added;
 }
 
 /* SQLite's numbers are signed. */
@@ -208,19 +218,37 @@ static int64_t add_frame(struct adding *adding, const struct memlog_fleet_frame 
     return id;
 }
 
+/* Those that rows have, and their callers: no others are kept, as nothing would ever sweep them. */
+static void find_needed(const struct ml_collect_report *report, bool *out_is_needed) {
+    for (size_t i = 0; i < report->rows_count; i++) {
+        for (uint32_t at = report->rows[i].stack; at != 0 && !out_is_needed[at];) {
+            out_is_needed[at] = true;
+            at = report->stacks[at - 1].parent;
+        }
+    }
+}
+
 /* False: no memory. */
 static bool add_stacks(struct adding *adding) {
     const struct ml_collect_report *report = adding->item->report;
     const uint8_t *key = adding->item->team_key;
     int64_t *frames = calloc(report->frames_count + 1, sizeof(*frames));
     int64_t *names = calloc(report->stacks_count + 1, sizeof(*names));
+    bool *is_needed = calloc(report->stacks_count + 1, sizeof(*is_needed));
     adding->stacks = calloc(report->stacks_count + 1, sizeof(*adding->stacks));
-    const bool is_room = frames != NULL && names != NULL && adding->stacks != NULL;
-    for (size_t i = 0; is_room && i < report->frames_count; i++) {
-        frames[i + 1] = add_frame(adding, &report->frames[i]);
+    const bool is_room =
+        frames != NULL && names != NULL && is_needed != NULL && adding->stacks != NULL;
+    if (is_room) {
+        find_needed(report, is_needed);
     }
     for (size_t i = 0; is_room && i < report->stacks_count; i++) {
         const struct memlog_fleet_stack *stack = &report->stacks[i];
+        if (!is_needed[i + 1]) {
+            continue;
+        }
+        if (frames[stack->frame] == 0) {
+            frames[stack->frame] = add_frame(adding, &report->frames[stack->frame - 1]);
+        }
         const int64_t parent = adding->stacks[stack->parent];
         const int64_t id = ml_id_of_stack(key, parent, frames[stack->frame]);
         names[i + 1] = ml_id_of_names(key, names[stack->parent], &report->frames[stack->frame - 1]);
@@ -236,6 +264,7 @@ static bool add_stacks(struct adding *adding) {
     }
     free(frames);
     free(names);
+    free(is_needed);
     return is_room;
 }
 
@@ -314,6 +343,7 @@ static enum ml_status end(struct sqlite_store *store, bool done, struct ml_error
     ml_error_set(error, "the store did not take it: %s", sqlite3_errmsg(store->db.handle));
     (void)!ml_db_do(&store->db, "ROLLBACK");
     memset(store->known, 0, sizeof(store->known));
+    ml_sqlite_sweep_undo(&store->sweep);
     return is_machines(code) ? ML_ENV_SYSTEM : ML_PEER_RANGE;
 }
 
@@ -343,14 +373,24 @@ static enum ml_status take_away(
     return end(store, done, error);
 }
 
+static void forget(void *context, int64_t id) {
+    struct sqlite_store *store = context;
+    int64_t *known = &store->known[(uint64_t)id % KNOWN];
+    *known = *known == id ? 0 : *known;
+}
+
 static enum ml_status upkeep(
-    struct ml_store *head, uint64_t before_ms, uint64_t *out_gone_ms, struct ml_error_message *error
+    struct ml_store *head,
+    uint64_t before_ms,
+    struct ml_store_kept *out_kept,
+    struct ml_error_message *error
 ) {
-    (void)head;
+    struct sqlite_store *store = (struct sqlite_store *)head;
     (void)before_ms;
-    (void)error;
-    *out_gone_ms = UINT64_MAX;
-    return ML_OK;
+    out_kept->gone_ms = UINT64_MAX;
+    const bool done = ml_db_do(&store->db, "BEGIN IMMEDIATE") == ML_OK &&
+                      ml_sqlite_sweep_step(&store->sweep, &out_kept->is_more);
+    return end(store, done, error);
 }
 
 static void interrupt(struct ml_store *head) {
@@ -364,6 +404,7 @@ static void close_store(struct ml_store *take_store) {
     for (enum statement i = 0; i < STATEMENTS; i++) {
         (void)sqlite3_finalize(store->statements[i]);
     }
+    ml_sqlite_sweep_close(&store->sweep);
     ml_db_close(&store->db);
     free(store);
 }
@@ -391,6 +432,11 @@ enum ml_status ml_sqlite_store_open(
     for (enum statement i = 0; status == ML_OK && i < STATEMENTS; i++) {
         store->statements[i] = ml_db_prepare(&store->db, sql[i], error);
         status = store->statements[i] != NULL ? ML_OK : ML_ENV_SYSTEM;
+    }
+    store->sweep.forget = forget;
+    store->sweep.context = store;
+    if (status == ML_OK) {
+        status = ml_sqlite_sweep_open(&store->sweep, &store->db, error);
     }
     if (status != ML_OK) {
         close_store(&store->head);

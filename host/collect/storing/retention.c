@@ -16,12 +16,15 @@ enum { FIRST_S = 1, EVERY_S = 60 };
 #define SLICE_S 0.02
 #define PAUSE_S 0.01
 
+/* Between two steps of the store's upkeep: reports are added in between. */
+#define MORE_S 0.1
+
 struct ml_retention {
     struct ml_retention_setup setup;
     ev_timer timer;
     struct ml_store_job job;
     uint64_t end_ms; /* what came before it is removed now; 0: the store's upkeep is due */
-    bool is_one_by_one, is_stopped;
+    bool is_one_by_one, is_more, is_stopped;
 };
 
 static void later(struct ml_retention *retention, double seconds) {
@@ -37,7 +40,7 @@ static void end_round(struct ml_retention *retention, const char *what, const ch
         retention->setup.on_trouble(retention->setup.context, text);
     }
     retention->end_ms = 0;
-    later(retention, EVERY_S);
+    later(retention, what == NULL && retention->is_more ? MORE_S : EVERY_S);
 }
 
 static void on_removed(void *context, enum ml_status status, const struct ml_error_message *error) {
@@ -84,8 +87,9 @@ static void on_kept(void *context, struct ml_store_job *job) {
         end_round(retention, "the store's upkeep waits", job->error.text);
         return;
     }
-    retention->is_one_by_one = job->gone_ms == UINT64_MAX;
-    retention->end_ms = retention->is_one_by_one ? job->before_ms : job->gone_ms;
+    retention->is_more = job->kept.is_more;
+    retention->is_one_by_one = job->kept.gone_ms == UINT64_MAX;
+    retention->end_ms = retention->is_one_by_one ? job->before_ms : job->kept.gone_ms;
     if (retention->end_ms == 0) {
         end_round(retention, NULL, NULL);
     } else {

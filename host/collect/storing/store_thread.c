@@ -58,7 +58,7 @@ static void do_job(struct ml_store *store, struct ml_store_job *job) {
         job->status = ml_store_remove(store, job->team, job->guid, &job->error);
         break;
     case ML_STORE_UPKEEP:
-        job->status = ml_store_upkeep(store, job->before_ms, &job->gone_ms, &job->error);
+        job->status = ml_store_upkeep(store, job->before_ms, &job->kept, &job->error);
         break;
     }
 }

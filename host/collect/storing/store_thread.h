@@ -28,7 +28,7 @@ struct ml_store_job {
 
     enum ml_status status;
     struct ml_error_message error;
-    uint64_t gone_ms; /* upkeep's */
+    struct ml_store_kept kept; /* upkeep's */
     STAILQ_ENTRY(ml_store_job) next;
 };
 

@@ -70,14 +70,14 @@ static enum ml_status take_away(
 static enum ml_status upkeep(
     struct ml_store *store,
     uint64_t before_ms,
-    uint64_t *out_gone_ms,
+    struct ml_store_kept *out_kept,
     struct ml_error_message *error
 ) {
     (void)store;
     (void)error;
     (void)atomic_fetch_add(&fake.calls, 1);
     note(fake.done, "u");
-    *out_gone_ms = before_ms + 1;
+    out_kept->gone_ms = before_ms + 1;
     return ML_OK;
 }
 
@@ -131,7 +131,7 @@ START_TEST(jobs_are_done_in_their_order_and_told_on_the_loop) {
     ck_assert_str_eq(told, "arua");
     ck_assert_str_eq(fake.done, "arua");
     ck_assert(!pthread_equal(fake.by, pthread_self()));
-    ck_assert_uint_eq(jobs[2].gone_ms, 7);
+    ck_assert_uint_eq(jobs[2].kept.gone_ms, 7);
     ck_assert_int_eq(jobs[3].status, ML_PEER_RANGE);
     ck_assert_str_eq(jobs[3].error.text, "nothing");
     ml_store_thread_free(thread);
