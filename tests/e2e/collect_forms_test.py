@@ -268,6 +268,43 @@ class Objects(Case):
         self.assertEqual(self.code_of(self.s3(collector, "DELETE", f"{target}?uploadId={name}")), (404, "NoSuchUpload"))
         self.assertEqual(list((collector.folder / "fleet.db.spool" / "parts").iterdir()), [])
 
+    def test_parts_count_in_the_teams_room(self):
+        """Over a restart, too; a part that is sent again counts once, and what is abandoned or joined leaves it."""
+        collector = self.collector("--team-bytes=100K")
+
+        def begin(key):
+            _, _, told = self.s3(collector, "POST", f"/bucket/{key}?uploads=")
+            return f"/bucket/{key}?partNumber={{}}&uploadId={xml.etree.ElementTree.fromstring(told).findtext('UploadId')}"
+
+        def put(where, number, body):
+            return self.s3(collector, "PUT", where.format(number), body)
+
+        def used():
+            _, _, text = collector.request("GET", "/metrics", token=collector.tokens["default"]["read"])
+            return int(text.decode().split("\nmemlog_collect_spool_bytes ")[1].split()[0])
+        whole = packed(trace([(STACK, MIB, 0, 0)]))
+        piece = os.urandom(40 << 10)
+        first, other = begin("a"), begin("b")
+        self.assertEqual([put(first, number, piece)[0] for number in (1, 2, 3)], [200, 200, 503])
+        self.assertEqual((used(), put(other, 1, piece)[0], collector.send(piece, guid="x")), (80 << 10, 503, 507))
+        collector.stop()
+        collector.start()
+        self.assertEqual((used(), put(other, 1, piece)[0]), (80 << 10, 503))
+        self.assertEqual(put(first, 1, piece[:10])[0], 200)  # in its place
+        self.assertEqual(used(), (40 << 10) + 10)
+        self.assertEqual(put(other, 1, piece)[0], 200)
+        self.assertEqual(self.s3(collector, "DELETE", first.replace("partNumber={}&", ""))[0], 204)
+        self.assertEqual(used(), 40 << 10)
+        answer = put(other, 1, whole)
+        self.assertEqual((answer[0], used()), (200, len(whole)))
+        listed = self.listed([(1, answer[1]["ETag"])])
+        filler = begin("c")
+        left = (100 << 10) - used()
+        self.assertEqual((put(filler, 1, os.urandom(left + 1))[0], put(filler, 1, os.urandom(left))[0]), (503, 200))
+        self.assertEqual(self.s3(collector, "POST", other.replace("partNumber={}&", ""), listed)[0], 200)  # to the last byte
+        self.stored(collector, 1)
+        self.assertEqual(used(), 100 << 10)
+
     def test_memlog_sends_a_large_one_in_parts(self):
         collector = self.collector("--max-bytes=64M")
         url = f"s3+http://127.0.0.1:{collector.port}/b"

@@ -185,6 +185,31 @@ uint64_t ml_parts_bytes(const struct ml_parts *parts, const char *id, unsigned b
     return sizes.bytes;
 }
 
+struct counting {
+    const struct ml_parts *parts;
+    void (*take)(void *context, const char *team, uint64_t bytes);
+    void *context;
+};
+
+static void count_one(void *context, int folder_fd, const char *name) {
+    const struct counting *counting = context;
+    char owner[OWNER_BYTES];
+    (void)folder_fd;
+    owner_of(counting->parts, name, owner);
+    owner[strcspn(owner, "\n")] = '\0';
+    counting->take(counting->context, owner, ml_parts_bytes(counting->parts, name, 0));
+}
+
+void ml_parts_count(
+    const struct ml_parts *parts,
+    void (*take)(void *context, const char *team, uint64_t bytes),
+    void *context
+) {
+    struct counting counting = {.parts = parts, .take = take, .context = context};
+    (void)sweep(parts, "");
+    each(parts->folder, count_one, &counting);
+}
+
 int ml_parts_fd(const struct ml_parts *parts, const char *id, unsigned number) {
     char path[PATH_MAX];
     ml_parts_path(parts, id, number, path);

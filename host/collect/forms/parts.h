@@ -36,6 +36,13 @@ bool ml_parts_is(const struct ml_parts *parts, const char *id, const char *team,
 /* Bytes of all parts but the one of that number. */
 uint64_t ml_parts_bytes(const struct ml_parts *parts, const char *id, unsigned but_number);
 
+/* Say of each upload whose it is and what its parts have, once the old ones are gone. */
+void ml_parts_count(
+    const struct ml_parts *parts,
+    void (*take)(void *context, const char *team, uint64_t bytes),
+    void *context
+);
+
 /* Where a part is to be renamed to, and its folder. */
 void ml_parts_path(
     const struct ml_parts *parts, const char *id, unsigned number, char out_path[PATH_MAX]

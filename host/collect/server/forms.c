@@ -38,6 +38,8 @@ _Static_assert((int)ML_INBOX_GUID_BYTES == (int)ML_GUID_BYTES, "a name's guid is
 struct ml_forms {
     struct ml_forms_setup setup;
     struct ml_parts parts;
+    struct ml_team_list rooms; /* what each team's parts have */
+    time_t counted;            /* when they were counted last */
 };
 
 /* What a request of S3's wants. */
@@ -236,6 +238,39 @@ bool ml_forms_begin(
 
 /* ---- parts */
 
+/* Parts are counted anew once a minute, as old uploads go by themselves; each change in between is
+ * added. */
+enum { COUNTED_EVERY_S = 60 };
+
+static void count_upload(void *context, const char *team, uint64_t bytes) {
+    ml_team_list_add(context, team, ML_ENTRY_ACCEPTED, 1, bytes);
+}
+
+static void count_parts(struct ml_forms *forms) {
+    ml_team_list_clear(&forms->rooms);
+    ml_parts_count(&forms->parts, count_upload, &forms->rooms);
+    forms->counted = time(NULL);
+}
+
+uint64_t ml_forms_bytes(struct ml_forms *forms, const char *team) {
+    const time_t now = time(NULL);
+    if (now < forms->counted || now >= forms->counted + COUNTED_EVERY_S) {
+        count_parts(forms);
+    }
+    return ml_team_list_of(&forms->rooms, team).bytes;
+}
+
+bool ml_forms_is_join(const struct ml_http_request *request) {
+    return ml_form_of(request) == ML_FORM_S3 && step_of(request) == STEP_JOIN;
+}
+
+static void remove_parts(struct ml_forms *forms, const char *team, const char *id) {
+    ml_team_list_take(
+        &forms->rooms, team, ML_ENTRY_ACCEPTED, 1, ml_parts_bytes(&forms->parts, id, 0)
+    );
+    ml_parts_remove(&forms->parts, id);
+}
+
 static void drop(struct ml_body **body) {
     ml_body_drop(*body);
     *body = NULL;
@@ -253,6 +288,7 @@ end_begin(struct ml_forms *forms, struct ml_http_request *request, const struct 
     if (!ml_parts_begin(&forms->parts, token->team, ml_http_path(request), id)) {
         return no_disk(request);
     }
+    count_upload(&forms->rooms, token->team, 0);
     (void)snprintf(
         xml,
         sizeof(xml),
@@ -270,8 +306,12 @@ static void etag_of(const uint8_t hash[ML_HASH_BYTES], char out_etag[ETAG_HEX + 
     (void)snprintf(out_etag + ETAG_HEX, 3, "-1");
 }
 
-static bool
-end_part(struct ml_forms *forms, struct ml_http_request *request, struct ml_body **body) {
+static bool end_part(
+    struct ml_forms *forms,
+    struct ml_http_request *request,
+    const struct ml_token *token,
+    struct ml_body **body
+) {
     const char *id = argument(request, "uploadId");
     uint8_t hash[ML_HASH_BYTES];
     char path[PATH_MAX];
@@ -284,9 +324,14 @@ end_part(struct ml_forms *forms, struct ml_http_request *request, struct ml_body
     }
     ml_parts_path(&forms->parts, id, part_number(request), path);
     *body = NULL;
+    const uint64_t before = ml_parts_bytes(&forms->parts, id, 0);
+    const uint64_t bytes = ml_body_bytes(part);
+    const uint64_t others = ml_parts_bytes(&forms->parts, id, part_number(request));
     if (!ml_body_hash(part, hash) || !ml_body_move(part, path)) {
         return no_disk(request);
     }
+    ml_team_list_add(&forms->rooms, token->team, ML_ENTRY_ACCEPTED, 0, others + bytes);
+    ml_team_list_take(&forms->rooms, token->team, ML_ENTRY_ACCEPTED, 0, before);
     etag_of(hash, etag);
     (void)snprintf(quoted, sizeof(quoted), "\"%s\"", etag);
     ml_form_answer_s3(request, OK, NULL, quoted);
@@ -360,8 +405,12 @@ static char *text_of(const struct ml_body *body) {
     return text;
 }
 
-static bool
-end_join(struct ml_forms *forms, struct ml_http_request *request, struct ml_body **body) {
+static bool end_join(
+    struct ml_forms *forms,
+    struct ml_http_request *request,
+    const struct ml_token *token,
+    struct ml_body **body
+) {
     const char *id = argument(request, "uploadId");
     char *list = text_of(*body);
     struct ml_body *whole = list != NULL ? ml_body_new(forms->setup.ledger) : NULL;
@@ -375,7 +424,7 @@ end_join(struct ml_forms *forms, struct ml_http_request *request, struct ml_body
         return false;
     }
     /* From here on it is a body as any other. Where it cannot be kept, its sender begins anew. */
-    ml_parts_remove(&forms->parts, id);
+    remove_parts(forms, token->team, id);
     *body = whole;
     return true;
 }
@@ -411,9 +460,9 @@ static bool end_s3(
     case STEP_BEGIN:
         return end_begin(forms, request, token);
     case STEP_PART:
-        return end_part(forms, request, body);
+        return end_part(forms, request, token, body);
     case STEP_JOIN:
-        return end_join(forms, request, body);
+        return end_join(forms, request, token, body);
     default:
         return true;
     }
@@ -451,7 +500,7 @@ bool ml_forms_other(struct ml_forms *forms, struct ml_http_request *request) {
     } else if (!ml_parts_is(&forms->parts, id, token->team, ml_http_path(request))) {
         ml_form_answer(request, MISSING, NULL, "NoSuchUpload: there is none");
     } else {
-        ml_parts_remove(&forms->parts, id);
+        remove_parts(forms, token->team, id);
         ml_form_answer_s3(request, NO_CONTENT, NULL, NULL);
     }
     return true;
@@ -474,10 +523,14 @@ enum ml_status ml_forms_open(
         free(forms);
         return ML_ENV_SYSTEM;
     }
+    count_parts(forms);
     *out_forms = forms;
     return ML_OK;
 }
 
 void ml_forms_close(struct ml_forms *take_forms) {
-    free(take_forms);
+    if (take_forms != NULL) {
+        ml_team_list_fini(&take_forms->rooms);
+        free(take_forms);
+    }
 }

@@ -42,6 +42,12 @@ bool ml_forms_begin(
     uint64_t length
 );
 
+/* What uploads in parts that nobody has joined yet have of the team's room. */
+uint64_t ml_forms_bytes(struct ml_forms *forms, const char *team);
+
+/* Whether it joins parts that are there already: it wants no room of its own. */
+bool ml_forms_is_join(const struct ml_http_request *request);
+
 /* The body has come. True: *body is a report under the name `out_guid` ("": under its hash), and
  * still the caller's. False: it was a step towards one and is used up; it was answered.
  * `out_guid` stays as it is where the form does not name it. */

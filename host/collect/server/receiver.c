@@ -80,11 +80,12 @@ static bool has_room(
     const struct ml_team_figures its = ml_ledger_figures(setup->ledger, team);
     const struct ml_team_figures all = ml_ledger_figures(setup->ledger, NULL);
     const uint64_t waiting = all.counts[ML_ENTRY_ACCEPTED] + its.counts[ML_ENTRY_ACCEPTED];
+    const uint64_t wanted = ml_forms_is_join(request) ? 0 : bytes;
     if (bytes > setup->body_max_bytes) {
         ml_receiver_answer(request, TOO_LARGE, NULL, "the report is too large\n");
     } else if (waiting >= setup->waiting_max) {
         ml_receiver_answer(request, TOO_MANY, "30", "too many reports wait: come again\n");
-    } else if (setup->team_bytes > 0 && its.bytes + bytes > setup->team_bytes) {
+    } else if (setup->team_bytes > 0 && its.bytes + ml_forms_bytes(receiver->forms, team) + wanted > setup->team_bytes) {
         ml_receiver_answer(
             request, DISK_FULL, "3600", "your team's reports fill its room: delete some\n"
         );
@@ -209,7 +210,7 @@ static void answer_figures(struct ml_receiver *receiver, struct ml_http_request 
         its.counts[ML_ENTRY_ACCEPTED],
         its.counts[ML_ENTRY_STORED],
         its.counts[ML_ENTRY_REFUSED],
-        its.bytes,
+        its.bytes + ml_forms_bytes(receiver->forms, token->team),
         ml_collector_store_failures(receiver->setup.collector)
     );
     ml_receiver_answer(request, OK, NULL, text);
