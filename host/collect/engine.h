@@ -45,6 +45,8 @@ struct ml_store {
 uint64_t ml_store_time_ms(const struct ml_store_item *item);
 bool ml_store_is_control(const struct ml_store_item *item);
 struct ml_string ml_store_host(const struct ml_store_item *item);
+/* Bits of MEMLOG_FLEET_TOLD_*: no report comes without what is live. */
+uint32_t ml_store_told(const struct ml_store_item *item);
 
 /* ---- rows */
 
@@ -54,7 +56,7 @@ struct ml_store_rows_engine {
     bool (*next)(struct ml_store_rows *rows);
     const char *(*text)(const struct ml_store_rows *rows, int column);
     int64_t (*id)(const struct ml_store_rows *rows, int column);
-    double (*real)(const struct ml_store_rows *rows, int column);
+    double (*real)(const struct ml_store_rows *rows, int column); /* below 0: not told */
     void (*end)(struct ml_store_rows *rows);
 };
 

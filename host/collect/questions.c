@@ -122,6 +122,24 @@ struct column {
     enum column_kind kind;
 };
 
+/* Null: nothing told it. */
+static bool
+put_untold(struct ml_json *json, const char *name, const struct ml_store_rows *rows, int column) {
+    if (ml_store_rows_real(rows, column) >= 0) {
+        return false;
+    }
+    ml_json_key(json, name);
+    ml_json_null(json);
+    return true;
+}
+
+static void
+put_figure(struct ml_json *json, const char *name, const struct ml_store_rows *rows, int column) {
+    if (!put_untold(json, name, rows, column)) {
+        ml_json_number_member(json, name, ml_store_rows_number(rows, column));
+    }
+}
+
 static void
 put_row(struct ml_json *json, struct ml_store_rows *rows, const struct column *columns) {
     for (int i = 0; columns[i].name != NULL; i++) {
@@ -130,10 +148,12 @@ put_row(struct ml_json *json, struct ml_store_rows *rows, const struct column *c
             ml_json_string_member(json, columns[i].name, ml_store_rows_text(rows, i));
             break;
         case COLUMN_BOOL:
-            ml_json_bool_member(json, columns[i].name, ml_store_rows_number(rows, i) != 0);
+            if (!put_untold(json, columns[i].name, rows, i)) {
+                ml_json_bool_member(json, columns[i].name, ml_store_rows_number(rows, i) != 0);
+            }
             break;
         case COLUMN_NUMBER:
-            ml_json_number_member(json, columns[i].name, ml_store_rows_number(rows, i));
+            put_figure(json, columns[i].name, rows, i);
             break;
         }
     }
@@ -165,6 +185,7 @@ static void answer_programs(struct ml_answering *answering) {
         {"last_ms", COLUMN_NUMBER},
         {"mean_live_bytes", COLUMN_NUMBER},
         {"most_peak_bytes", COLUMN_NUMBER},
+        {"dumps_without_peak", COLUMN_NUMBER},
         {NULL, COLUMN_TEXT}};
     put_list(answering, "programs", ML_SQL_PROGRAMS, columns);
 }
@@ -207,7 +228,10 @@ static void answer_builds(struct ml_answering *answering) {
         put_row(&answering->json, rows, columns);
         put_control(&answering->json, rows);
         ml_json_number_member(&answering->json, "mean_live_bytes", ml_store_rows_number(rows, 9));
-        ml_json_number_member(&answering->json, "most_peak_bytes", ml_store_rows_number(rows, 10));
+        put_figure(&answering->json, "most_peak_bytes", rows, 10);
+        ml_json_number_member(
+            &answering->json, "dumps_without_peak", ml_store_rows_number(rows, 11)
+        );
         ml_json_close(&answering->json, '}');
     }
     ml_json_close(&answering->json, ']');
@@ -274,7 +298,17 @@ static void answer_reports(struct ml_answering *answering) {
         {"private_bytes", COLUMN_NUMBER},
         {"left_bytes", COLUMN_NUMBER},
         {NULL, COLUMN_TEXT}};
-    put_list(answering, "reports", ML_SQL_REPORTS, columns);
+    enum { TOLD = 18 };
+    struct ml_json *json = &answering->json;
+    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_REPORTS, 0);
+    ml_json_open_member(json, "reports", '[');
+    while (ml_store_rows_next(rows)) {
+        ml_json_open(json, '{');
+        put_row(json, rows, columns);
+        ml_json_close(json, '}');
+        answering->told = ml_store_rows_number(rows, TOLD);
+    }
+    ml_json_close(json, ']');
     if (answering->question->kind == ML_ASK_REPORT) {
         ml_answer_report(answering);
     }

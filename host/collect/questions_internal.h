@@ -12,6 +12,7 @@ struct ml_answering {
     const struct ml_question *question;
     struct ml_json json;
     enum ml_status status;
+    uint64_t told; /* of the last report in the answer: bits of MEMLOG_FLEET_TOLD_* */
 };
 
 /* ---- rows */
@@ -46,9 +47,10 @@ void ml_answering_path(struct ml_answering *answering, int64_t stack);
 /* An id as text: JSON's readers keep 53 bits of a number. */
 void ml_answering_id(struct ml_json *json, const char *name, int64_t id);
 
-/* Of all dumps that the question is about. */
+/* Of all dumps that the question is about; peaks and totals are of those that tell them. */
 struct ml_answer_sums {
     double dumps, live, peak, total;
+    double without_peak, without_total; /* dumps that do not tell it */
 };
 struct ml_answer_sums ml_answering_sums(struct ml_answering *answering);
 void ml_answering_put_sums(struct ml_json *json, struct ml_answer_sums sums);

@@ -43,7 +43,9 @@ struct ml_answer_sums ml_answering_sums(struct ml_answering *answering) {
         ){.dumps = ml_store_rows_real(rows, 0),
           .live = ml_store_rows_real(rows, 1),
           .peak = ml_store_rows_real(rows, 2),
-          .total = ml_store_rows_real(rows, 3)};
+          .total = ml_store_rows_real(rows, 3),
+          .without_peak = ml_store_rows_real(rows, 4),
+          .without_total = ml_store_rows_real(rows, 5)};
     }
     ml_store_rows_end(rows);
     return sums;
@@ -54,6 +56,18 @@ void ml_answering_put_sums(struct ml_json *json, struct ml_answer_sums sums) {
     ml_json_double_member(json, "live_bytes", sums.live);
     ml_json_double_member(json, "peak_bytes", sums.peak);
     ml_json_double_member(json, "total_bytes", sums.total);
+    ml_json_number_member(json, "dumps_without_peak", (uint64_t)llround(sums.without_peak));
+    ml_json_number_member(json, "dumps_without_total", (uint64_t)llround(sums.without_total));
+}
+
+/* Null: of no dumps. */
+static void put_mean(struct ml_json *json, const char *name, double sum, double dumps) {
+    ml_json_key(json, name);
+    if (dumps > 0) {
+        ml_json_double(json, sum / dumps);
+    } else {
+        ml_json_null(json);
+    }
 }
 
 /* Stacks of one list of names. */
@@ -89,7 +103,8 @@ put_held(struct ml_answering *answering, const struct held *held, struct ml_answ
     ml_json_double_member(json, "total_bytes", held->total);
     ml_json_double_member(json, "live_blocks", held->live_blocks);
     ml_json_double_member(json, "mean_live_bytes", held->live / dumps);
-    ml_json_double_member(json, "mean_peak_bytes", held->peak / dumps);
+    put_mean(json, "mean_peak_bytes", held->peak, all.dumps - all.without_peak);
+    put_mean(json, "mean_total_bytes", held->total, all.dumps - all.without_total);
     ml_json_double_member(json, "share_of_dumps", fmin(1, held->dumps / dumps));
     ml_json_number_member(json, "most_live_bytes", held->most);
     ml_json_number_member(json, "hosts", (uint64_t)hosts);
@@ -304,13 +319,16 @@ void ml_answer_report(struct ml_answering *answering) {
     struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_ROWS, 0);
     ml_json_open_member(json, "rows", '[');
     while (ml_store_rows_next(rows)) {
-        static const char *const figures[] = {
-            "live_bytes",
-            "live_blocks",
-            "peak_bytes",
-            "peak_blocks",
-            "total_bytes",
-            "total_blocks"};
+        static const struct {
+            const char *name;
+            uint64_t told;
+        } figures[] = {
+            {"live_bytes", MEMLOG_FLEET_TOLD_LIVE},
+            {"live_blocks", MEMLOG_FLEET_TOLD_LIVE},
+            {"peak_bytes", MEMLOG_FLEET_TOLD_PEAK},
+            {"peak_blocks", MEMLOG_FLEET_TOLD_PEAK},
+            {"total_bytes", MEMLOG_FLEET_TOLD_TOTAL},
+            {"total_blocks", MEMLOG_FLEET_TOLD_TOTAL}};
         enum { FIRST_FIGURE = 5 };
         ml_json_open(json, '{');
         ml_json_string_member(json, "role", ml_store_rows_text(rows, 1));
@@ -318,7 +336,12 @@ void ml_answer_report(struct ml_answering *answering) {
         ml_json_string_member(json, "heap", ml_store_rows_text(rows, 3));
         ml_json_string_member(json, "type", ml_store_rows_text(rows, 4));
         for (int i = 0; i < 6; i++) {
-            ml_json_number_member(json, figures[i], ml_store_rows_number(rows, FIRST_FIGURE + i));
+            ml_json_key(json, figures[i].name);
+            if ((answering->told & figures[i].told) != 0) {
+                ml_json_number(json, ml_store_rows_number(rows, FIRST_FIGURE + i));
+            } else {
+                ml_json_null(json);
+            }
         }
         ml_answering_path(answering, ml_store_rows_id(rows, 0));
         ml_json_close(json, '}');

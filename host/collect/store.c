@@ -64,6 +64,12 @@ uint64_t ml_store_time_ms(const struct ml_store_item *item) {
     return told_ms > 0 && told_ms < item->entry->received_ms ? told_ms : item->entry->received_ms;
 }
 
+uint32_t ml_store_told(const struct ml_store_item *item) {
+    const uint32_t told = item->report->head.told;
+    return MEMLOG_FLEET_TOLD_LIVE |
+           (told & (MEMLOG_FLEET_TOLD_PEAK | MEMLOG_FLEET_TOLD_TOTAL | MEMLOG_FLEET_TOLD_COMPLETE));
+}
+
 struct ml_string ml_store_host(const struct ml_store_item *item) {
     return item->entry->host[0] != '\0' ? ml_string_of(item->entry->host) : item->report->head.host;
 }

@@ -14,7 +14,7 @@ import unittest
 import clickhouse
 import collecting
 import harness
-from collecting import packed, trace
+from collecting import bare, packed, pprof, trace
 
 MIB = 1 << 20
 DAY_MS = 86400000
@@ -103,6 +103,15 @@ def reports(chance, now_ms, count=120):
             rows if number else [], program="prog" if number % 5 else chance.choice(NASTY), build=f"b{number % 3}", host=f"h{number % 11}",
             version=f"1.{number % 4}", control=number % 3 == 1 or number % 7 == 0, process=chance.choice(("prog", "helper")), role=chance.choice(("main", NASTY[0])),
             time_ns=(now_ms - chance.randrange(40 * DAY_MS)) * 1000000)), "default"))
+    for number in range(12):  # as others send them: without a peak, and without totals, too
+        rows = [(stack, *(chance.randrange(1 << 20) for _ in range(3))) for stack in chance.sample(stacks, 9)]
+        kind = number % 4
+        if kind == 0:
+            body = packed(bare(trace(rows, build=f"b{number % 3}", host=f"h{number}", control=True, time_ns=(now_ms - 1000 * number) * 1000000)))
+        else:
+            body = pprof([(stack, live, total) for stack, live, _, total in rows], build="b1", comment="" if kind == 1 else "memlog: not complete", totals=kind != 2)
+        bodies.append((f"other{number}", body, "default"))
+    bodies.append(("nothing", packed(bare(trace([], program="others"))), "default"))
     return bodies
 
 
@@ -121,7 +130,7 @@ class Answers(Case):
             yield "top", {"metric": metric, "limit": 7}
         for build, other in (("b0", "b1"), ("b1", "b2"), ("b0", "nobody"), (NASTY[0], NASTY[1])):
             yield "diff", {"program": "prog", "build": build, "other": other}
-        for guid in ("g0", "g1", "g7", "nobody", NASTY[0]):
+        for guid in ("g0", "g1", "g7", "other0", "other1", "other2", "other3", "nothing", "nobody", NASTY[0]):
             yield "report", {"guid": guid}
         for stack in (leaf["stack"], "1", "9223372036854775807"):
             yield "hosts", {"stack": stack}
@@ -145,7 +154,7 @@ class Answers(Case):
         """To every question, also of names that want to be SQL, and of nodes with a part of the reports each."""
         small, large, nodes = self.both(reports(random.Random(2), int(time.time() * 1000)))
         parts = [int(node.ask("SELECT count() FROM memlog.dumps_local")) for node in nodes]
-        self.assertEqual(sum(parts), 120)
+        self.assertEqual(sum(parts), 133)
         self.assertTrue(all(parts), parts)
         self.assertGreater(self.compare(small, large), 200)
         self.assertIn("dumps_local", nodes[0].ask("SHOW TABLES FROM memlog"))
@@ -178,6 +187,64 @@ class Answers(Case):
                 for stack in answer.get("stacks", ()):
                     stack["hosts"] = 0  # by samples alone
             self.assert_same(*told)
+
+    def test_what_a_form_does_not_say_is_no_zero(self):
+        """Means and shares are over the dumps that say a figure; also in stores that were filled before this was kept, and with one of them removed."""
+        bodies = [(f"full{number}", packed(trace([(LEAK, MIB, number * MIB, 9 * MIB), (CACHE, MIB, 0, MIB)])), "default") for number in (2, 4)]
+        bodies += [("push", pprof([(LEAK, MIB, 9 * MIB)]), "default"), ("live", pprof([(LEAK, MIB)], totals=False), "default"),
+                   ("bare", packed(bare(trace([(CACHE, MIB, 0, 0)], build="bare"))), "default"), ("gone", pprof([(LEAK, MIB)], totals=False), "default")]
+        small, large, nodes = self.both(bodies)
+
+        def look(removed):
+            lacking = 4 - removed
+            for one in (small, large):
+                told = one.ask("top", program="prog", metric="peak")
+                self.assertEqual((told["dumps"], told["peak_bytes"], told["total_bytes"]), (6 - removed, 6 * MIB, 29 * MIB))
+                self.assertEqual((told["dumps_without_peak"], told["dumps_without_total"]), (lacking, lacking - 1))
+                leak = next(stack for stack in told["stacks"] if stack["frames"][-1] == "leak")
+                self.assertEqual((leak["mean_peak_bytes"], leak["mean_total_bytes"]), (3 * MIB, 9 * MIB))
+                self.assertEqual(one.ask("flame")["dumps_without_peak"], lacking)
+                builds = {build["build_id"]: build for build in one.ask("builds", program="prog")["builds"]}
+                self.assertEqual([(builds[name]["most_peak_bytes"], builds[name]["dumps_without_peak"]) for name in ("b1", "bare")],
+                                 [(4 * MIB, lacking - 1), (None, 1)])
+                (program,) = one.ask("programs")["programs"]
+                self.assertEqual((program["most_peak_bytes"], program["dumps_without_peak"]), (4 * MIB, lacking))
+                of_none = one.ask("top", program="prog", build="bare")
+                self.assertEqual((of_none["dumps_without_total"], of_none["stacks"][0]["mean_peak_bytes"]), (1, None))
+                for guid, wanted in (("full2", (2 * MIB, 10 * MIB, True)), ("push", (None, 9 * MIB, True)), ("live", (None, None, True)), ("bare", (None, None, True))):
+                    answer = one.ask("report", guid=guid)
+                    (report,) = answer["reports"]
+                    self.assertEqual((report["peak_bytes"], report["total_bytes"], report["complete"]), wanted, guid)
+                    self.assertEqual([row["peak_blocks"] is None for row in answer["rows"]], [wanted[0] is None] * len(answer["rows"]))
+
+        def renewed(age):
+            for one in (small, large):
+                one.stop()
+            age()
+            for one in (small, large):
+                one.start("--retention=0")
+
+        def age():
+            """As an older memlog left them."""
+            with sqlite3.connect(small.store) as store:
+                for column in ("dumps DROP COLUMN told", "weeks DROP COLUMN peak_n", "weeks DROP COLUMN total_n"):
+                    store.execute(f"ALTER TABLE {column}")
+            for node in nodes:
+                for table in ("dumps", "dumps_local"):
+                    node.ask(f"ALTER TABLE memlog.{table} DROP COLUMN told")
+
+        look(0)
+        renewed(age)
+        look(0)
+        renewed(lambda: None)
+        look(0)
+        for one in (small, large):
+            self.assertEqual(one.request("DELETE", "/api/v1/fleet/report?guid=gone", token=one.tokens["default"]["admin"])[0], 200)
+            self.assertEqual(one.send(pprof([(LEAK, MIB)], totals=False, comment=""), guid="late"), 200)
+            self.settle(one)
+            self.assertIsNone(one.ask("report", guid="late")["reports"][0]["complete"])
+            self.assertEqual(one.request("DELETE", "/api/v1/fleet/report?guid=late", token=one.tokens["default"]["admin"])[0], 200)
+        look(1)
 
     def test_a_removed_report_is_gone_from_every_sum(self):
         nodes = self.servers()

@@ -129,6 +129,12 @@ class Forms(Case):
                     self.assertEqual(tops[form][metric], tops["report"][metric], metric)
         for form in ("s3", "folder"):
             self.assertEqual(tops[form]["peak"], tops["report"]["peak"])
+        for form in FORMS:  # what a form does not carry is said to be missing
+            has_peak = form in ("report", "s3", "folder")
+            top = collector.ask("top", team=form, program="ways")
+            self.assertEqual((top["dumps_without_peak"], top["dumps_without_total"]), (0 if has_peak else 1, 0), form)
+            (report,) = collector.ask("reports", team=form)["reports"]
+            self.assertEqual((report["peak_bytes"] is None, report["total_bytes"] is None), (not has_peak, False), form)
         for form in FORMS:
             self.assertEqual(collector.figures(form), {"waiting": 0, "stored": 1, "refused": 0}, form)
         (taken,) = (inbox / "taken").iterdir()

@@ -61,6 +61,48 @@ def trace(rows, program="prog", build="b1", host="h1", time_ns=None, control=Fal
             "complete": True, "covered": True, "sampling_bytes": 1, "processes": 1, **told}}}
 
 
+def bare(report):
+    """The same report as others than memlog make it: no peak, no totals, and nothing of whether it is complete."""
+    report = json.loads(json.dumps(report))
+    for event in report["traceEvents"]:
+        event["args"].get("dumps", {}).pop("memlog", None)
+    return report
+
+
+def varint(number):
+    encoded = b""
+    while number > 127:
+        encoded += bytes([number & 127 | 128])
+        number >>= 7
+    return encoded + bytes([number])
+
+
+def pprof(rows, program="prog", build="b1", comment="memlog: complete, nothing was lost", totals=True):
+    """A profile of pprof's with (frames, live, total): it says no peak."""
+    strings = {"": 0}
+
+    def text(word):
+        return strings.setdefault(word, len(strings))
+
+    def piece(tag, *fields):
+        body = b"".join(varint(number << 3 | 2 * isinstance(value, bytes)) + (varint(len(value)) + value if isinstance(value, bytes) else varint(value))
+                        for number, value in fields)
+        return varint(tag << 3 | 2) + varint(len(body)) + body
+
+    kinds = ("inuse_space", "alloc_space") if totals else ("inuse_space",)
+    body = b"".join(piece(1, (1, text(kind)), (2, text("bytes"))) for kind in kinds)
+    names = sorted({name for frames, *_ in rows for name in frames})
+    for number, name in enumerate(names, 1):
+        body += piece(5, (1, number), (2, text(name))) + piece(4, (1, number), (4, varint(8) + varint(number)))
+    for frames, *values in rows:
+        places = b"".join(varint(names.index(name) + 1) for name in reversed(frames))
+        body += piece(2, (1, places), (2, b"".join(varint(value) for value in values[:len(kinds)])))
+    for word in (comment, program, f"memlog: build id {build}") if comment else ():
+        body += varint(13 << 3) + varint(text(word))
+    body += b"".join(varint(6 << 3 | 2) + varint(len(word.encode())) + word.encode() for word in strings)
+    return gzip.compress(body, 1, mtime=0)
+
+
 def packed(value):
     return gzip.compress(json.dumps(value).encode(), 1, mtime=0)
 

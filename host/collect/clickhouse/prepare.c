@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "host/collect/clickhouse/internal.h"
 
@@ -48,6 +49,83 @@ make_tables(struct ml_click_nodes *nodes, size_t node, struct ml_error_message *
         at = end;
     }
     return status;
+}
+
+/* ---- tables of an older memlog */
+
+/* Its reports do not say what they told: that is seen by their figures. A program that has live
+ * blocks has a peak. */
+#define TOLD_OF_OLD                                                                                \
+    "toUInt8(1 + if(peak > 0 OR (live = 0 AND total = 0), 2, 0)"                                   \
+    " + if(total > 0 OR (live = 0 AND peak = 0), 4, 0)"                                            \
+    " + if(peak > 0 OR complete != 0 OR covered != 0, 8, 0))"
+
+static enum ml_status add_told(
+    struct ml_click_nodes *nodes, size_t node, const char *table, struct ml_error_message *error
+) {
+    struct ml_click_sql sql = {.text = NULL};
+    uint64_t count = 0;
+    ml_click_sql_printf(
+        &sql,
+        "SELECT count() FROM system.columns WHERE database = '%s' AND table = '%s'"
+        " AND name = 'told'",
+        nodes->database,
+        table
+    );
+    enum ml_status status =
+        sql.is_failed ? ML_ENV_MEMORY : ml_click_number(nodes, node, sql.text, &count, error);
+    ml_click_sql_fini(&sql);
+    ml_click_sql_printf(&sql, "ALTER TABLE %s.%s ADD COLUMN told UInt8", nodes->database, table);
+    if (status == ML_OK && count == 0) {
+        status = sql.is_failed ? ML_ENV_MEMORY : ml_click_do(nodes, node, sql.text, error);
+    }
+    ml_click_sql_fini(&sql);
+    return status;
+}
+
+/* A report that was on its way from an older memlog may lack it later, too. */
+static enum ml_status
+tell_old(struct ml_click_nodes *nodes, size_t node, struct ml_error_message *error) {
+    enum { LOOKS = 600, PAUSE_NS = 100000000 };
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    struct ml_click_sql sql = {.text = NULL};
+    struct ml_click_sql left = {.text = NULL};
+    uint64_t count = 0;
+    ml_click_sql_printf(
+        &sql,
+        "ALTER TABLE %s.dumps_local UPDATE told = " TOLD_OF_OLD " WHERE told = 0",
+        nodes->database
+    );
+    ml_click_sql_printf(
+        &left, "SELECT count() FROM %s.dumps_local WHERE told = 0", nodes->database
+    );
+    enum ml_status status = sql.is_failed || left.is_failed
+                                ? ML_ENV_MEMORY
+                                : ml_click_number(nodes, node, left.text, &count, error);
+    if (status == ML_OK && count > 0) {
+        status = ml_click_do(nodes, node, sql.text, error);
+    }
+    for (unsigned i = 0; status == ML_OK && count > 0; i++) {
+        if (i == LOOKS) {
+            ml_error_set(error, "%s: it renews its table of dumps", nodes->list[node].url);
+            status = ML_ENV_SYSTEM;
+            break;
+        }
+        (void)nanosleep(&pause, NULL);
+        status = ml_click_number(nodes, node, left.text, &count, error);
+    }
+    ml_click_sql_fini(&sql);
+    ml_click_sql_fini(&left);
+    return status;
+}
+
+static enum ml_status
+renew_tables(struct ml_click_nodes *nodes, size_t node, struct ml_error_message *error) {
+    enum ml_status status = add_told(nodes, node, "dumps_local", error);
+    if (status == ML_OK) {
+        status = add_told(nodes, node, "dumps", error);
+    }
+    return status == ML_OK ? tell_old(nodes, node, error) : status;
 }
 
 /* ---- whose it is */
@@ -158,6 +236,9 @@ enum ml_status ml_click_prepare(struct ml_click_store *store, struct ml_error_me
         }
         if (status == ML_OK) {
             status = make_tables(nodes, i, error);
+        }
+        if (status == ML_OK) {
+            status = renew_tables(nodes, i, error);
         }
         nodes->list[i].is_prepared = status == ML_OK;
         if (status == ML_OK) {

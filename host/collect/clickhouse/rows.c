@@ -44,7 +44,8 @@ static const struct ml_click_column dumps_columns[] = {
     {"processes", ML_CLICK_UINT64},  {"private_bytes", ML_CLICK_UINT64},
     {"left_bytes", ML_CLICK_UINT64}, {"live", ML_CLICK_UINT64},
     {"peak", ML_CLICK_UINT64},       {"total", ML_CLICK_UINT64},
-    {"batch", ML_CLICK_UINT64},      {NULL, ML_CLICK_UINT8}};
+    {"batch", ML_CLICK_UINT64},      {"told", ML_CLICK_UINT8},
+    {NULL, ML_CLICK_UINT8}};
 
 void ml_click_rows_init(struct ml_click_rows *rows) {
     *rows = (struct ml_click_rows){.stacks_put = {.slots = NULL}};
@@ -255,6 +256,7 @@ put_dump(struct ml_click_block *block, const struct ml_store_item *item, uint64_
     put_whole(block, item->report->sums.peak_bytes);
     put_whole(block, item->report->sums.total_bytes);
     ml_click_put_number(block, batch);
+    ml_click_put_number(block, ml_store_told(item));
 }
 
 bool ml_click_rows_of_report(

@@ -1,22 +1,24 @@
 -- What is asked of the embedded store. Each statement stands behind "-- name: NAME". All have :team, the number of its word, and are
 -- of that team alone. :program, :build, ... are numbers of words, 0: any. :from and :until are weeks for sums, ms for dumps.
+-- A figure that nothing told is -1.
 
 -- name: programs
 SELECT p.word, count(*), count(DISTINCT d.build), count(DISTINCT d.host), total(d.control), max(d.time_ms),
-  avg(d.live), max(d.peak)
+  avg(d.live), max(CASE WHEN d.told & 2 THEN d.peak ELSE -1 END), total((d.told & 2) = 0)
 FROM dumps d JOIN words p ON p.id = d.program
 WHERE d.team = :team AND d.time_ms BETWEEN :from_ms AND :until_ms
 GROUP BY d.program ORDER BY count(*) DESC, p.word LIMIT :limit
 
 -- name: builds
 SELECT b.word, max(v.word), min(d.time_ms), max(d.time_ms), count(*), count(DISTINCT d.host), total(d.control),
-  avg(CASE WHEN d.control THEN d.live END), avg(CASE WHEN d.control THEN 1.0 * d.live * d.live END), avg(d.live), max(d.peak)
+  avg(CASE WHEN d.control THEN d.live END), avg(CASE WHEN d.control THEN 1.0 * d.live * d.live END), avg(d.live),
+  max(CASE WHEN d.told & 2 THEN d.peak ELSE -1 END), total((d.told & 2) = 0)
 FROM dumps d JOIN words b ON b.id = d.build JOIN words v ON v.id = d.version
 WHERE d.team = :team AND d.program = :program AND d.time_ms BETWEEN :from_ms AND :until_ms
 GROUP BY d.build ORDER BY min(d.time_ms) DESC, b.word LIMIT :limit
 
 -- name: dumps_of_sums
-SELECT total(n), total(live), total(peak), total(total) FROM weeks
+SELECT total(n), total(live), total(peak), total(total), total(n - peak_n), total(n - total_n) FROM weeks
 WHERE team = :team AND (:program = 0 OR program = :program) AND (:build = 0 OR build = :build)
   AND week BETWEEN :from AND :until AND control >= :control
 
@@ -89,8 +91,9 @@ WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 
 GROUP BY d.host ORDER BY max(x.live) DESC, h.word LIMIT :limit
 
 -- name: reports
-SELECT d.guid, d.time_ms, p.word, b.word, v.word, h.word, c.word, r.word, d.control, d.complete, d.covered, d.sampling_bytes,
-  d.processes, d.live, d.peak, d.total, d.private_bytes, d.left_bytes
+SELECT d.guid, d.time_ms, p.word, b.word, v.word, h.word, c.word, r.word, d.control,
+  CASE WHEN d.told & 8 THEN d.complete ELSE -1 END, CASE WHEN d.told & 8 THEN d.covered ELSE -1 END, d.sampling_bytes, d.processes, d.live,
+  CASE WHEN d.told & 2 THEN d.peak ELSE -1 END, CASE WHEN d.told & 4 THEN d.total ELSE -1 END, d.private_bytes, d.left_bytes, d.told
 FROM dumps d JOIN words p ON p.id = d.program JOIN words b ON b.id = d.build JOIN words v ON v.id = d.version
 JOIN words h ON h.id = d.host JOIN words c ON c.id = d.cause JOIN words r ON r.id = d.reason
 WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build)

@@ -2,12 +2,15 @@
 -- Times: ms since 1970. Sizes: bytes. A week is the number of its Monday, days since 1970.
 CREATE TABLE IF NOT EXISTS words (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE);
 
+-- `told`: what the report's form says, bits of kTold (mojom_like_idl/contracts/fleet_report.mojom): 1 live, 2 peak, 4 total, 8 complete
+-- and covered. Of the rest a 0 says nothing.
 CREATE TABLE IF NOT EXISTS dumps (
   id INTEGER PRIMARY KEY, team INTEGER NOT NULL, guid TEXT NOT NULL, program INTEGER NOT NULL, build INTEGER NOT NULL,
   version INTEGER NOT NULL, host INTEGER NOT NULL, time_ms INTEGER NOT NULL, reason INTEGER NOT NULL, cause INTEGER NOT NULL,
   control INTEGER NOT NULL, weight INTEGER NOT NULL, complete INTEGER NOT NULL, covered INTEGER NOT NULL,
   sampling_bytes INTEGER NOT NULL, processes INTEGER NOT NULL, private_bytes INTEGER NOT NULL, left_bytes INTEGER NOT NULL,
-  live INTEGER NOT NULL, peak INTEGER NOT NULL, total INTEGER NOT NULL, week INTEGER NOT NULL, UNIQUE (team, guid));
+  live INTEGER NOT NULL, peak INTEGER NOT NULL, total INTEGER NOT NULL, week INTEGER NOT NULL, told INTEGER NOT NULL DEFAULT 15,
+  UNIQUE (team, guid));
 CREATE INDEX IF NOT EXISTS dumps_by_program ON dumps (team, program, build, time_ms);
 CREATE INDEX IF NOT EXISTS dumps_by_time ON dumps (team, time_ms);
 
@@ -35,9 +38,11 @@ CREATE TABLE IF NOT EXISTS sums (
   total REAL NOT NULL, share REAL NOT NULL, share_squares REAL NOT NULL, most INTEGER NOT NULL,
   PRIMARY KEY (team, program, build, week, control, stack)) WITHOUT ROWID;
 
+-- `peak_n` and `total_n` are of the dumps that say such a figure.
 CREATE TABLE IF NOT EXISTS weeks (
   team INTEGER NOT NULL, program INTEGER NOT NULL, build INTEGER NOT NULL, week INTEGER NOT NULL, control INTEGER NOT NULL,
   n INTEGER NOT NULL, live REAL NOT NULL, live_squares REAL NOT NULL, peak REAL NOT NULL, total REAL NOT NULL,
+  peak_n INTEGER NOT NULL DEFAULT 0, total_n INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (team, program, build, week, control)) WITHOUT ROWID;
 
 -- Stacks of removed dumps, which may be nobody's; and whether words may be (host/collect/sqlite/sweep.c), and when they were swept.

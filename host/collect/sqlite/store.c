@@ -31,14 +31,18 @@ enum statement {
 };
 
 #define KEYS "d.team, d.program, d.build, d.week, d.control"
-#define SAME_KEYS(table)                                                                           \
-    table ".team = d.team AND " table ".program = d.program AND " table                            \
-          ".build = d.build AND " table ".week = d.week AND " table ".control = d.control"
+#define SAME_KEYS_OF(one, table)                                                                   \
+    table ".team = " one ".team AND " table ".program = " one ".program AND " table                \
+          ".build = " one ".build AND " table ".week = " one ".week AND " table ".control = " one  \
+          ".control"
+#define SAME_KEYS(table) SAME_KEYS_OF("d", table)
 
 /* A dump's samples by stack: what counts into the sums of its week. */
 #define OF_DUMP                                                                                    \
     " FROM dumps d JOIN (SELECT stack, sum(live) live, sum(live_n) live_n, sum(peak) peak,"        \
     " sum(total) total FROM samples WHERE dump = :dump GROUP BY stack) s WHERE d.id = :dump"
+#define TELLS_PEAK "((d.told & 2) != 0)"
+#define TELLS_TOTAL "((d.told & 4) != 0)"
 #define SHARE "(CASE WHEN d.live > 0 THEN 1.0 * s.live / d.live ELSE 0 END)"
 
 static const char *const sql[STATEMENTS] = {
@@ -49,9 +53,10 @@ static const char *const sql[STATEMENTS] = {
     [DUMP_ADD] =
         "INSERT INTO dumps (team, guid, program, build, version, host, time_ms, reason, cause,"
         " control, weight, complete, covered, sampling_bytes, processes, private_bytes, left_bytes,"
-        " live, peak, total, week) VALUES (:team, :guid, :program, :build, :version, :host, :time,"
+        " live, peak, total, week, told) VALUES (:team, :guid, :program, :build, :version, :host, "
+        ":time,"
         " :reason, :cause, :control, :weight, :complete, :covered, :sampling, :processes, :private,"
-        " :left, :live, :peak, :total, :week)",
+        " :left, :live, :peak, :total, :week, :told)",
     [FRAME_ADD] = "INSERT OR IGNORE INTO frames (id, function, module, build_id, place)"
                   " VALUES (:id, :function, :module, :build, :place)",
     [STACK_ADD] = "INSERT OR IGNORE INTO stacks (id, parent, frame, names)"
@@ -70,10 +75,11 @@ static const char *const sql[STATEMENTS] = {
                 " share_squares = share_squares + excluded.share_squares,"
                 " most = max(most, excluded.most)",
     [WEEK_ADD] = "INSERT INTO weeks SELECT " KEYS ", 1, d.live, 1.0 * d.live * d.live, d.peak,"
-                 " d.total FROM dumps d WHERE d.id = :dump"
+                 " d.total, " TELLS_PEAK ", " TELLS_TOTAL " FROM dumps d WHERE d.id = :dump"
                  " ON CONFLICT DO UPDATE SET n = n + 1, live = live + excluded.live,"
                  " live_squares = live_squares + excluded.live_squares,"
-                 " peak = peak + excluded.peak, total = total + excluded.total",
+                 " peak = peak + excluded.peak, total = total + excluded.total,"
+                 " peak_n = peak_n + excluded.peak_n, total_n = total_n + excluded.total_n",
     /* `most` may stay too large until its week is made anew: what is told of it is "at most". */
     [SUM_TAKE] =
         "UPDATE sums SET n = n - 1, live = sums.live - o.live, live_n = sums.live_n - o.live_n,"
@@ -86,7 +92,8 @@ static const char *const sql[STATEMENTS] = {
                   " (SELECT " KEYS " FROM dumps d WHERE d.id = :dump)",
     [WEEK_TAKE] = "UPDATE weeks SET n = n - 1, live = weeks.live - d.live,"
                   " live_squares = live_squares - 1.0 * d.live * d.live,"
-                  " peak = weeks.peak - d.peak, total = weeks.total - d.total"
+                  " peak = weeks.peak - d.peak, total = weeks.total - d.total,"
+                  " peak_n = peak_n - " TELLS_PEAK ", total_n = total_n - " TELLS_TOTAL
                   " FROM dumps d WHERE d.id = :dump AND " SAME_KEYS("weeks"),
     [WEEK_SWEEP] = "DELETE FROM weeks WHERE n <= 0",
     /* See host/collect/sqlite/sweep.h. */
@@ -186,6 +193,7 @@ static void add_dump(struct adding *adding) {
         {":peak", whole(sums.peak_bytes)},
         {":total", whole(sums.total_bytes)},
         {":week", ml_week_of(time_ms)},
+        {":told", ml_store_told(item)},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         ml_db_bind_number(use(adding, DUMP_ADD), numbers[i].name, numbers[i].value);
@@ -397,6 +405,40 @@ static void interrupt(struct ml_store *head) {
     sqlite3_interrupt(((struct sqlite_store *)head)->db.handle);
 }
 
+/* ---- stores of an older memlog */
+
+/* What its dumps told is seen by their figures: a program that has live blocks has a peak. */
+static const char told_of_old[] =
+    "ALTER TABLE dumps ADD COLUMN told INTEGER NOT NULL DEFAULT 15;"
+    "ALTER TABLE weeks ADD COLUMN peak_n INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE weeks ADD COLUMN total_n INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE dumps SET told = 1 + 2 * (peak > 0 OR (live = 0 AND total = 0))"
+    " + 4 * (total > 0 OR (live = 0 AND peak = 0)) + 8 * (peak > 0 OR complete OR covered)"
+    " WHERE NOT (peak > 0 AND total > 0);"
+    "UPDATE weeks SET peak_n = o.peak_n, total_n = o.total_n FROM (SELECT " KEYS
+    ", total(" TELLS_PEAK ") peak_n, total(" TELLS_TOTAL ") total_n FROM dumps d GROUP BY " KEYS
+    ") o WHERE " SAME_KEYS_OF("o", "weeks");
+
+/* All of it, or none; then the next start does it. */
+static enum ml_status renew(const struct ml_db *db, struct ml_error_message *error) {
+    static const char has_told[] =
+        "SELECT count(*) FROM pragma_table_info('dumps') WHERE name = 'told'";
+    bool done = ml_db_do(db, "BEGIN IMMEDIATE") == ML_OK;
+    sqlite3_stmt *statement = done ? ml_db_prepare(db, has_told, error) : NULL;
+    done = statement != NULL;
+    const bool is_old = done && ml_db_number(statement, 1) == 0;
+    (void)sqlite3_finalize(statement);
+    done = done && (!is_old || ml_db_do(db, told_of_old) == ML_OK);
+    if (done && ml_db_do(db, "COMMIT") == ML_OK) {
+        return ML_OK;
+    }
+    ml_error_set(
+        error, "it is an older memlog's, and cannot be renewed: %s", sqlite3_errmsg(db->handle)
+    );
+    (void)!ml_db_do(db, "ROLLBACK");
+    return ML_ENV_SYSTEM;
+}
+
 /* ---- open and close */
 
 static void close_store(struct ml_store *take_store) {
@@ -429,6 +471,9 @@ enum ml_status ml_sqlite_store_open(
     store->head.engine = &engine;
     (void)snprintf(store->path, sizeof(store->path), "%s", path);
     enum ml_status status = ml_db_open(&store->db, path, ml_sqlite_schema, error);
+    if (status == ML_OK) {
+        status = renew(&store->db, error);
+    }
     for (enum statement i = 0; status == ML_OK && i < STATEMENTS; i++) {
         store->statements[i] = ml_db_prepare(&store->db, sql[i], error);
         status = store->statements[i] != NULL ? ML_OK : ML_ENV_SYSTEM;

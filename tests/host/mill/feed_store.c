@@ -70,6 +70,8 @@ static void make_item(struct feeding *feeding, struct slot *slot, struct ml_stor
                 .sampling_bytes = 1,
                 .processes = 1,
                 .private_bytes = dump->sums.live_bytes,
+                .told = MEMLOG_FLEET_TOLD_LIVE | MEMLOG_FLEET_TOLD_PEAK | MEMLOG_FLEET_TOLD_TOTAL |
+                        MEMLOG_FLEET_TOLD_COMPLETE,
             },
         .frames = built->frames,
         .frames_count = program->frames_count,
