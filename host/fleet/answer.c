@@ -45,6 +45,10 @@ bool ml_fleet_is(const json_t *object, const char *name) {
     return json_is_true(json_object_get(object, name));
 }
 
+bool ml_fleet_is_not(const json_t *object, const char *name) {
+    return json_is_false(json_object_get(object, name));
+}
+
 size_t ml_fleet_count(const json_t *object, const char *name) {
     return json_array_size(json_object_get(object, name));
 }
@@ -74,6 +78,14 @@ const char *ml_fleet_bytes(double bytes, char out[ML_FLEET_CELL_BYTES]) {
     const uint64_t whole = bytes < 0x1p63 ? (uint64_t)llround(fmax(0, bytes)) : (uint64_t)INT64_MAX;
     (void)snprintf(out, ML_FLEET_CELL_BYTES, "%s", ml_size_text(whole, size));
     return out;
+}
+
+const char *ml_fleet_figure(const json_t *object, const char *name, char out[ML_FLEET_CELL_BYTES]) {
+    if (!json_is_number(json_object_get(object, name))) {
+        (void)snprintf(out, ML_FLEET_CELL_BYTES, "-");
+        return out;
+    }
+    return ml_fleet_bytes(ml_fleet_number(object, name), out);
 }
 
 const char *ml_fleet_share(double share, char out[ML_FLEET_CELL_BYTES]) {

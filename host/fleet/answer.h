@@ -24,6 +24,7 @@ const char *ml_fleet_text(const json_t *object, const char *name);
 double ml_fleet_number(const json_t *object, const char *name);
 double ml_fleet_signed(const json_t *object, const char *name);
 bool ml_fleet_is(const json_t *object, const char *name);
+bool ml_fleet_is_not(const json_t *object, const char *name); /* it says "false" */
 
 /* The elements of a member that is a list: none where it is no list. */
 size_t ml_fleet_count(const json_t *object, const char *name);
@@ -39,6 +40,9 @@ const char *ml_fleet_bytes(double bytes, char out[ML_FLEET_CELL_BYTES]);
 const char *ml_fleet_share(double share, char out[ML_FLEET_CELL_BYTES]);
 const char *ml_fleet_many(double count, char out[ML_FLEET_CELL_BYTES]);
 const char *ml_fleet_time(double ms, char out[ML_FLEET_CELL_BYTES]);
+
+/* A member of bytes; "-" where nothing told it. */
+const char *ml_fleet_figure(const json_t *object, const char *name, char out[ML_FLEET_CELL_BYTES]);
 
 /* The name of a frame: a function, or module+0xoffset. */
 const char *ml_fleet_frame(const json_t *frame, char out[ML_FLEET_NAME_BYTES]);

@@ -374,6 +374,41 @@ int ml_fleet_ask(
     return exit_code;
 }
 
+/* ---- what some dumps do not say */
+
+const char *const ml_fleet_figures[3] = {"live_bytes", "peak_bytes", "total_bytes"};
+
+/* NULL: each dump says it. */
+static const char *const lacking[] = {NULL, "dumps_without_peak", "dumps_without_total"};
+
+double ml_fleet_dumps_with(const json_t *answer, enum ml_fleet_metric metric) {
+    const double dumps = ml_fleet_number(answer, "dumps");
+    return lacking[metric] != NULL ? dumps - ml_fleet_number(answer, lacking[metric]) : dumps;
+}
+
+void ml_fleet_put_without(FILE *out, const char *metric, double without, double dumps) {
+    char one[ML_FLEET_CELL_BYTES];
+    char all[ML_FLEET_CELL_BYTES];
+    if (without > 0) {
+        (void)fprintf(
+            out,
+            "%s of %s dump%s say%s no %s\n",
+            ml_fleet_many(without, one),
+            ml_fleet_many(dumps, all),
+            dumps == 1 ? "" : "s",
+            without == 1 ? "s" : "",
+            metric
+        );
+    }
+}
+
+void ml_fleet_put_without_metric(FILE *out, const json_t *answer, enum ml_fleet_metric metric) {
+    const double dumps = ml_fleet_number(answer, "dumps");
+    ml_fleet_put_without(
+        out, ml_fleet_metrics[metric], dumps - ml_fleet_dumps_with(answer, metric), dumps
+    );
+}
+
 void ml_fleet_put_callers(const json_t *stack, size_t from, char *out, size_t out_bytes) {
     const json_t *frames = json_object_get(stack, "frames");
     const size_t count = json_array_size(frames);

@@ -27,6 +27,13 @@ struct ml_fleet_asked {
     const char *again;           /* what the commands that are named go on with: " --at=URL" */
 };
 
+/* What a metric is called in an answer: "live_bytes", ... */
+extern const char *const ml_fleet_figures[3];
+
+/* Dumps of the answer that tell the metric; and the line about those that do not. */
+double ml_fleet_dumps_with(const json_t *answer, enum ml_fleet_metric metric);
+void ml_fleet_put_without_metric(FILE *out, const json_t *answer, enum ml_fleet_metric metric);
+
 /* Ask and print. Returns the exit code; messages are on stderr. */
 int ml_fleet_ask(
     struct ml_fleet_client *client,
@@ -47,6 +54,9 @@ void ml_fleet_show_flame(const struct ml_fleet_asked *asked, const json_t *answe
 
 /* A stack in a line, the innermost frame first: "leak < serve < main", from that frame on. */
 void ml_fleet_put_callers(const json_t *stack, size_t from, char *out, size_t out_bytes);
+
+/* "12 of 40 dumps say no peak", where some do not. */
+void ml_fleet_put_without(FILE *out, const char *metric, double without, double dumps);
 
 /* The last lines: "next: memlog fleet WORDS", the program's name as a shell reads it. */
 void ml_fleet_put_next(

@@ -198,10 +198,9 @@ static void put_tree(struct printing *printing) {
 }
 
 void ml_fleet_show_flame(const struct ml_fleet_asked *asked, const json_t *answer, FILE *out) {
-    static const char *const figures[] = {"live_bytes", "peak_bytes", "total_bytes"};
     const struct ml_fleet_options *options = asked->options;
     struct tree tree;
-    if (!tree_read(answer, figures[options->metric], &tree)) {
+    if (!tree_read(answer, ml_fleet_figures[options->metric], &tree)) {
         ml_say_error("the tree cannot be read: what answers is no collector, or memory ran out");
     } else if (options->folded) {
         put_all_folded(&tree, out);
@@ -209,7 +208,7 @@ void ml_fleet_show_flame(const struct ml_fleet_asked *asked, const json_t *answe
         struct printing printing = {
             .tree = &tree,
             .all = fmax(1, tree.nodes[0].whole),
-            .dumps = fmax(1, ml_fleet_number(answer, "dumps")),
+            .dumps = fmax(1, ml_fleet_dumps_with(answer, options->metric)),
             .lines_most = options->limit > 0 ? options->limit : LINES,
             .width = ml_fleet_width(),
             .out = out,
@@ -220,6 +219,7 @@ void ml_fleet_show_flame(const struct ml_fleet_asked *asked, const json_t *answe
             ml_fleet_metrics[options->metric],
             100 * least_share
         );
+        ml_fleet_put_without_metric(out, answer, options->metric);
         put_tree(&printing);
         ml_fleet_put_next(asked, "flame --folded", options->program, out);
     }

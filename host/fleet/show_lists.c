@@ -12,7 +12,7 @@ static void add_many(struct ml_fleet_table *table, const json_t *one, const char
 
 static void add_bytes(struct ml_fleet_table *table, const json_t *one, const char *name) {
     char cell[ML_FLEET_CELL_BYTES];
-    ml_fleet_table_add(table, ml_fleet_bytes(ml_fleet_number(one, name), cell));
+    ml_fleet_table_add(table, ml_fleet_figure(one, name, cell));
 }
 
 static void add_time(struct ml_fleet_table *table, const json_t *one, const char *name) {
@@ -49,6 +49,17 @@ static void put_table(struct ml_fleet_table *table, FILE *out) {
     ml_fleet_table_fini(table);
 }
 
+/* What the largest peak of a list is not of. */
+static void put_without_peak(const json_t *answer, const char *list, FILE *out) {
+    double all = 0;
+    double without = 0;
+    for (size_t i = 0; i < ml_fleet_count(answer, list); i++) {
+        all += ml_fleet_number(ml_fleet_element(answer, list, i), "dumps");
+        without += ml_fleet_number(ml_fleet_element(answer, list, i), "dumps_without_peak");
+    }
+    ml_fleet_put_without(out, "peak", without, all);
+}
+
 void ml_fleet_show_programs(const struct ml_fleet_asked *asked, const json_t *answer, FILE *out) {
     static const char *const headings[] = {
         "DUMPS",
@@ -73,6 +84,7 @@ void ml_fleet_show_programs(const struct ml_fleet_asked *asked, const json_t *an
         add_name(&table, one, "program");
     }
     put_table(&table, out);
+    put_without_peak(answer, "programs", out);
     ml_fleet_put_next(
         asked, "top", ml_fleet_text(ml_fleet_element(answer, "programs", 0), "program"), out
     );

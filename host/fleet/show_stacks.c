@@ -8,9 +8,6 @@
 
 enum { LINE_BYTES = 8192 };
 
-/* What a metric is called in an answer. */
-static const char *const figures[] = {"live_bytes", "peak_bytes", "total_bytes"};
-
 static void put_table(struct ml_fleet_table *table, FILE *out) {
     if (!ml_fleet_table_put(table, out)) {
         (void)fputs("INCOMPLETE: memory ran out\n", out);
@@ -75,21 +72,23 @@ void ml_fleet_show_top(const struct ml_fleet_asked *asked, const json_t *answer,
     static const char *const headings[] = {
         "SHARE", "MEAN", "LARGEST LIVE", "DUMPS", "HOSTS", "<FUNCTION", NULL};
     const enum ml_fleet_metric metric = asked->options->metric;
-    const double all = ml_fleet_number(answer, figures[metric]);
+    const double all = ml_fleet_number(answer, ml_fleet_figures[metric]);
     const double dumps = ml_fleet_number(answer, "dumps");
+    const double with = ml_fleet_dumps_with(answer, metric);
     struct ml_fleet_table table = ml_fleet_table_of(headings);
     char cell[ML_FLEET_CELL_BYTES];
     char sum[ML_FLEET_CELL_BYTES];
     (void)fprintf(out, "%s dump%s", ml_fleet_many(dumps, cell), dumps == 1 ? "" : "s");
     put_whose(asked, out);
     (void)fprintf(
-        out, ": %s %s a dump\n", ml_fleet_metrics[metric], ml_fleet_bytes(each(all, dumps), sum)
+        out, ": %s %s a dump\n", ml_fleet_metrics[metric], ml_fleet_bytes(each(all, with), sum)
     );
+    ml_fleet_put_without_metric(out, answer, metric);
     for (size_t i = 0; i < ml_fleet_count(answer, "stacks"); i++) {
         const json_t *one = ml_fleet_element(answer, "stacks", i);
-        const double bytes = ml_fleet_number(one, figures[metric]);
+        const double bytes = ml_fleet_number(one, ml_fleet_figures[metric]);
         ml_fleet_table_add(&table, ml_fleet_share(each(bytes, all), cell));
-        ml_fleet_table_add(&table, ml_fleet_bytes(each(bytes, dumps), cell));
+        ml_fleet_table_add(&table, ml_fleet_bytes(each(bytes, with), cell));
         ml_fleet_table_add(&table, ml_fleet_bytes(ml_fleet_number(one, "most_live_bytes"), cell));
         ml_fleet_table_add(&table, ml_fleet_share(ml_fleet_number(one, "share_of_dumps"), cell));
         ml_fleet_table_add(&table, ml_fleet_many(ml_fleet_number(one, "hosts"), cell));
@@ -220,14 +219,14 @@ static void put_facts(const json_t *one, FILE *out) {
     (void)fprintf(
         out,
         "live       %s, peak %s, allocated %s\n",
-        ml_fleet_bytes(ml_fleet_number(one, "live_bytes"), live),
-        ml_fleet_bytes(ml_fleet_number(one, "peak_bytes"), peak),
-        ml_fleet_bytes(ml_fleet_number(one, "total_bytes"), cell)
+        ml_fleet_figure(one, "live_bytes", live),
+        ml_fleet_figure(one, "peak_bytes", peak),
+        ml_fleet_figure(one, "total_bytes", cell)
     );
-    if (!ml_fleet_is(one, "complete")) {
+    if (ml_fleet_is_not(one, "complete")) {
         (void)fputs("INCOMPLETE: events were lost\n", out);
     }
-    if (!ml_fleet_is(one, "covered")) {
+    if (ml_fleet_is_not(one, "covered")) {
         (void)fputs("INCOMPLETE: some memory was not recorded\n", out);
     }
     if (ml_fleet_number(one, "sampling_bytes") > 1) {
@@ -251,8 +250,8 @@ void ml_fleet_show_report(const struct ml_fleet_asked *asked, const json_t *answ
         const json_t *one = ml_fleet_element(answer, "rows", i);
         ml_fleet_table_add(&table, ml_fleet_bytes(ml_fleet_number(one, "live_bytes"), cell));
         ml_fleet_table_add(&table, ml_fleet_many(ml_fleet_number(one, "live_blocks"), cell));
-        ml_fleet_table_add(&table, ml_fleet_bytes(ml_fleet_number(one, "peak_bytes"), cell));
-        ml_fleet_table_add(&table, ml_fleet_bytes(ml_fleet_number(one, "total_bytes"), cell));
+        ml_fleet_table_add(&table, ml_fleet_figure(one, "peak_bytes", cell));
+        ml_fleet_table_add(&table, ml_fleet_figure(one, "total_bytes", cell));
         ml_fleet_table_add(&table, ml_fleet_name(ml_fleet_text(one, "process"), name));
         add_stack(&table, one, "");
     }

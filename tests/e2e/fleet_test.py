@@ -13,7 +13,7 @@ import unittest
 import collect_test
 import collecting
 import harness
-from collecting import packed, trace
+from collecting import packed, pprof, trace
 
 MIB = 1 << 20
 LEAK, CACHE = ("main", "serve", "leak"), ("main", "serve", "cache")
@@ -86,6 +86,23 @@ class Answers(Case):
         following = lines[-1].removeprefix("next: memlog fleet ").split(" --at=")[0].split()
         self.assertIn("web-3", self.fleet(collector, *following).out)
         self.assertEqual(len([line for line in self.fleet(collector, "top", "prog", "--limit=1").out.splitlines() if "stack " in line]), 1)
+
+    def test_what_some_dumps_do_not_say_is_said(self):
+        collector = self.collector()
+        for number in range(3):
+            self.assertEqual(collector.send(trace([(LEAK, MIB, 4 * MIB, 8 * MIB)]), guid=f"g{number}"), 200)
+        self.assertEqual(collector.send(pprof([(LEAK, MIB, 8 * MIB)], comment=""), guid="pprof"), 200)
+        collector.send(pprof([(LEAK, MIB, 8 * MIB)], program="bare"), guid="bare")
+        collector.settle()
+        self.assertRegex(self.fleet(collector, "top", "--metric=peak").out, r"5 dumps: peak 4.0 MiB a dump\n2 of 5 dumps say no peak\n")
+        self.assertRegex(self.fleet(collector, "top", "--metric=total").out, r"5 dumps: total 8.0 MiB a dump\n +SHARE")
+        self.assertRegex(self.fleet(collector, "flame", "--metric=peak").out, r"2 of 5 dumps say no peak\n *100.0 % +4.0 MiB +main\n")
+        self.assertNotIn("say", self.fleet(collector, "flame", "--metric=peak", "--folded").out)
+        self.assertRegex(self.fleet(collector, "programs").out, r"1.0 MiB +- .* bare\n2 of 5 dumps say no peak\n")
+        self.assertRegex(self.fleet(collector, "reports", "bare").out, r" 1.0 MiB +- +\(none\) +bare ")
+        report = self.fleet(collector, "report", "pprof").out
+        self.assertRegex(report, r"(?m)^live +1.0 MiB, peak -, allocated 8.0 MiB$")
+        self.assertNotIn("INCOMPLETE", report)  # it does not say so
 
     def test_a_build_is_called_by_its_id_its_beginning_or_its_version(self):
         collector = self.filled()

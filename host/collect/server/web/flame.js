@@ -1,14 +1,14 @@
 // The flame graph of everything that was chosen, or of two builds in one.
 import { ask } from "/ask.js";
 import { at, el } from "/dom.js";
-import { buildText, clean, countedText, nameText } from "/names.js";
+import { buildText, clean, countedText, nameText, tellersOf, withoutText } from "/names.js";
 import { link, note, times, weeksText, where } from "/where.js";
 import { metric } from "/overview.js";
 
 const FIGURE = { live: 0, peak: 2, total: 4 }; // in FIGURES of flame_graph.js; blocks are not asked for
 const SHOWN = Object.entries(FIGURE);
 const NOTHING = Object.freeze(FIGURES.map(() => 0));
-const figuresOfNode = (node, dumps) => SHOWN.map(([key]) => node[`${key}_bytes`] / dumps);
+const figuresOfNode = (node, dumps) => SHOWN.map(([key], i) => node[`${key}_bytes`] / dumps[i]);
 
 // Means of a report, of answers that are merged by name already: their sums go up the tree once.
 class FleetGraph extends FlameGraph {
@@ -75,7 +75,7 @@ class FleetGraph extends FlameGraph {
 
 // A side's answer with means, and names as they can be shown.
 function nodesOf(answer) {
-  const dumps = answer.dumps || 1;
+  const dumps = SHOWN.map(([key]) => tellersOf(answer, key) || 1);
   return answer.nodes.map((node) => ({ name: clean(node.name), parent: node.parent, figures: figuresOfNode(node, dumps) }));
 }
 
@@ -157,7 +157,7 @@ export async function show(signal) {
     answers: [answer, ...(before ? [before] : [])],
     title: isDiff ? `${title}: ${named(build)} \u2192 ${named(other)}` : title,
     about: [weeksText(), el("a", { textContent: isDiff ? `${countText(before.dumps)} reports before, ${countText(answer.dumps)} after` : countedText(answer.dumps, "report"), href: link({ view: "reports" }) }),
-      `, ${countedText(answer.nodes.length, "frame")} of stacks merged by name.`],
+      `, ${countedText(answer.nodes.length, "frame")} of stacks merged by name.${withoutText(answer, metric())}`],
     content: [],
     // When it is seen: a canvas that is not has no width.
     draw() {

@@ -24,6 +24,13 @@ export const buildText = (build) => build.version ? `${versionText(build.version
 
 export const countedText = (count, what) => `${countText(count)} ${what}${count === 1 ? "" : "s"}`;
 
+// Of an answer: the reports that say the metric ("live", "peak", "total"); and the words about those that do not.
+const lacking = (answer, metric) => answer[`dumps_without_${metric}`] || 0;
+export const tellersOf = (answer, metric) => answer.dumps - lacking(answer, metric);
+export const withoutText = (answer, metric) => lacking(answer, metric) ? ` ${countText(lacking(answer, metric))} of ${countedText(answer.dumps, "report")} ${lacking(answer, metric) === 1 ? "says" : "say"} no ${metric}.` : "";
+// A figure that the report's form may not say.
+export const toldSize = (bytes) => bytes === null ? "not told" : sizeText(bytes);
+
 // ---- stacks
 
 const fileOf = (path) => path.slice(path.lastIndexOf("/") + 1);

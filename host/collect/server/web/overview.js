@@ -2,7 +2,7 @@
 import { ask } from "/ask.js";
 import { momentText } from "/api.js";
 import { bar, el, svg, table } from "/dom.js";
-import { clean, countedText, flameLink, idText, name, nameText, remember, stackCell, stackText, versionText } from "/names.js";
+import { clean, countedText, flameLink, idText, name, nameText, remember, stackCell, stackText, tellersOf, versionText, withoutText } from "/names.js";
 import { here, link, rowsWanted, times, weeksText, where } from "/where.js";
 
 const STACKS = 15;
@@ -14,19 +14,20 @@ export const metric = () => METRICS[where.metric] || "live";
 
 // ---- stacks
 
-const meanOf = (stack, answer) => answer.dumps ? stack[`${metric()}_bytes`] / answer.dumps : 0;
+const each = (sum, answer) => tellersOf(answer, metric()) ? sum / tellersOf(answer, metric()) : 0;
+const meanOf = (stack, answer) => each(stack[`${metric()}_bytes`], answer);
 
 // The answer in a sentence, for whoever reads nothing else.
 function sentence(answer) {
   const all = answer[`${metric()}_bytes`];
-  const mean = answer.dumps ? all / answer.dumps : 0;
+  const mean = each(all, answer);
   const [first, ...more] = answer.stacks.slice(0, 3).map((one) => ({ text: stackText(one.frames), share: shareText(one[`${metric()}_bytes`], all) }));
   const reports = countedText(answer.dumps, "report");
   const holds = metric() === "total" ? "allocated" : "holds";
   return [el("b", { textContent: sizeText(mean) }), ` ${FIGURES[metric()]} in a report on average, of `,
     el("a", { textContent: reports, href: link({ view: "reports", control: where.control }) }),
     ...(first ? [". ", el("bdi", { className: "strong", textContent: first.text }), ` ${holds} most (${first.share})`,
-      ...more.flatMap((one, i) => [i ? ", " : ", then ", el("bdi", { textContent: one.text }), ` (${one.share})`])] : []), "."];
+      ...more.flatMap((one, i) => [i ? ", " : ", then ", el("bdi", { textContent: one.text }), ` (${one.share})`])] : []), ".", withoutText(answer, metric())];
 }
 
 function stackRow(stack, answer, most) {

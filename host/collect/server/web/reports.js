@@ -2,7 +2,7 @@
 import { ask } from "/ask.js";
 import { momentText } from "/api.js";
 import { bar, el, table } from "/dom.js";
-import { buildText, countedText, name, nameText, stackCell } from "/names.js";
+import { buildText, countedText, name, nameText, stackCell, toldSize } from "/names.js";
 import { here, link, rowsWanted, times, where } from "/where.js";
 
 const ROWS = 50;
@@ -11,7 +11,7 @@ const LOOKED_THROUGH = 2000; // for those by chance
 const causeText = (one) => one.control ? "by chance" : nameText(one.trigger || one.reason);
 
 function trouble(one) {
-  const words = [one.complete ? "" : "events lost", one.covered ? "" : "not all recorded"].filter(Boolean).join(", ");
+  const words = [one.complete === false ? "events lost" : "", one.covered === false ? "not all recorded" : ""].filter(Boolean).join(", ");
   return words ? el("span", { className: "badge", textContent: words }) : null;
 }
 
@@ -23,7 +23,7 @@ function row(one, most) {
     el("bdi", { textContent: buildText(one) }),
     el("bdi", { textContent: causeText(one) }),
     el("div", {}, sizeText(one.live_bytes), bar(one.live_bytes, most)),
-    sizeText(one.peak_bytes),
+    toldSize(one.peak_bytes),
   ];
 }
 
@@ -44,11 +44,11 @@ export async function show(signal) {
 
 // ---- one
 
-const yes = (is, words, otherwise) => is ? words : otherwise;
+const yes = (is, words, otherwise) => is === null ? "not told" : is ? words : otherwise;
 
 function facts(one) {
   const pairs = [
-    ["Live", sizeText(one.live_bytes)], ["Peak", sizeText(one.peak_bytes)], ["Allocated", sizeText(one.total_bytes)], ["Left by ended processes", sizeText(one.left_bytes)],
+    ["Live", sizeText(one.live_bytes)], ["Peak", toldSize(one.peak_bytes)], ["Allocated", toldSize(one.total_bytes)], ["Left by ended processes", sizeText(one.left_bytes)],
     ["Private memory", sizeText(one.private_bytes)], ["Processes", countText(one.processes)],
     ["Machine", one.host ? el("a", { href: link({ view: "reports", host: one.host, program: one.program }) }, name(one.host)) : name("")],
     ["Program", el("a", { href: link({ program: one.program, build: "" }) }, name(one.program))],
@@ -63,9 +63,9 @@ function facts(one) {
 
 function stackRow(one, most) {
   return [
-    el("div", {}, stackCell(one.frames), el("div", { className: "tag below" }, name(one.process), `, ${sizeText(one.peak_bytes)} at the peak`)),
+    el("div", {}, stackCell(one.frames), el("div", { className: "tag below" }, name(one.process), one.peak_bytes === null ? "" : `, ${sizeText(one.peak_bytes)} at the peak`)),
     el("div", {}, sizeText(one.live_bytes), bar(one.live_bytes, most)),
-    countText(one.live_blocks), sizeText(one.peak_bytes), sizeText(one.total_bytes),
+    countText(one.live_blocks), toldSize(one.peak_bytes), toldSize(one.total_bytes),
     el("div", {}, name(one.process), one.role ? el("span", { className: "tag" }, " ", name(one.role)) : null),
     el("bdi", { textContent: [one.heap, one.type].filter(Boolean).map(nameText).join(", ") }),
   ];
