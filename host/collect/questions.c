@@ -15,6 +15,58 @@ struct ml_questions {
     struct ml_asking *asking;
 };
 
+/* ---- what they are told */
+
+#define OF(kind) (1U << ML_ASK_##kind)
+#define OF_SUMS (OF(TOP) | OF(FLAME)) /* these have neither hosts nor days */
+#define OF_DUMPS (OF(PROGRAMS) | OF(BUILDS) | OF(DIFF) | OF(HOSTS) | OF(REPORTS))
+
+static const struct {
+    const char *name;
+    unsigned kinds;
+} parameters[] = {
+    {"program", OF_DUMPS | OF_SUMS},
+    {"build", OF_DUMPS | OF_SUMS},
+    {"other", OF(DIFF)},
+    {"host", OF_DUMPS},
+    {"stack", OF(HOSTS) | OF(REPORTS)},
+    {"guid", OF(REPORT)},
+    {"metric", OF_SUMS | OF(DIFF)},
+    {"control", (OF_DUMPS & ~OF(DIFF)) | OF_SUMS}, /* a diff is of those alone */
+    {"from_ms", OF_DUMPS | OF_SUMS},
+    {"until_ms", OF_DUMPS | OF_SUMS},
+    {"limit", OF_DUMPS | OF_SUMS | OF(REPORT)},
+};
+enum { PARAMETERS = sizeof(parameters) / sizeof(parameters[0]) };
+
+bool ml_question_takes(enum ml_question_kind kind, const char *parameter) {
+    for (size_t i = 0; i < PARAMETERS; i++) {
+        if (strcmp(parameters[i].name, parameter) == 0) {
+            return (parameters[i].kinds & (1U << kind)) != 0;
+        }
+    }
+    return false;
+}
+
+void ml_question_parameters(
+    enum ml_question_kind kind, char out_text[ML_QUESTION_PARAMETERS_BYTES]
+) {
+    size_t at = 0;
+    out_text[0] = '\0';
+    for (size_t i = 0; i < PARAMETERS && at < ML_QUESTION_PARAMETERS_BYTES; i++) {
+        if ((parameters[i].kinds & (1U << kind)) != 0) {
+            const int count = snprintf(
+                out_text + at,
+                ML_QUESTION_PARAMETERS_BYTES - at,
+                "%s%s",
+                at > 0 ? ", " : "",
+                parameters[i].name
+            );
+            at += count > 0 ? (size_t)count : 0;
+        }
+    }
+}
+
 const char *const ml_ask_names[ML_SQL_COUNT] = {
     [ML_SQL_PROGRAMS] = "programs",
     [ML_SQL_BUILDS] = "builds",
@@ -300,7 +352,8 @@ static void answer_reports(struct ml_answering *answering) {
         {NULL, COLUMN_TEXT}};
     enum { TOLD = 18 };
     struct ml_json *json = &answering->json;
-    struct ml_store_rows *rows = ml_answering_find(answering, ML_SQL_REPORTS, 0);
+    struct ml_store_rows *rows =
+        ml_answering_find(answering, ML_SQL_REPORTS, answering->question->stack);
     ml_json_open_member(json, "reports", '[');
     while (ml_store_rows_next(rows)) {
         ml_json_open(json, '{');
@@ -340,8 +393,8 @@ static const char *missing(const struct ml_question *question) {
         return "say of which program: program=NAME";
     }
     if (answers[question->kind].wants_builds &&
-        (!is_said(question->build) || !is_said(question->other))) {
-        return "say which two builds: build=ID and other=ID";
+        (question->build == NULL || question->other == NULL)) {
+        return "say which two builds: build=ID and other=ID; of one without an id it is none";
     }
     if (question->kind == ML_ASK_HOSTS && !is_said(question->program) && question->stack == 0) {
         return "say of which program, program=NAME, or of which stack, stack=ID";

@@ -30,16 +30,28 @@ extern const char *const ml_asked_metrics[4]; /* NULL behind the last */
 
 enum { ML_ASK_LIMIT = 30, ML_ASK_LIMIT_MOST = 10000 };
 
-/* "" and 0: not said. */
+/* Whether a question takes the parameter of that name, of an address. */
+bool ml_question_takes(enum ml_question_kind kind, const char *parameter);
+
+/* "program, build, limit": all that it takes. */
+enum { ML_QUESTION_PARAMETERS_BYTES = 128 };
+void ml_question_parameters(
+    enum ml_question_kind kind, char out_text[ML_QUESTION_PARAMETERS_BYTES]
+);
+
+/* How an address calls the build without an id. Ids are in hex, so none of them is that. */
+#define ML_BUILD_WITHOUT_ID "none"
+
+/* NULL and 0: not said. A build that is "" has no id. */
 struct ml_question {
     enum ml_question_kind kind;
     const char *team;
     const char *program, *build, *host, *guid;
     const char *other; /* of a diff: the build after `build` */
     enum ml_asked_metric metric;
-    int64_t stack;              /* of hosts: of a stack of those names alone */
+    int64_t stack;              /* the id of names: with a stack of those names alone */
     uint64_t from_ms, until_ms; /* time of day; until_ms 0: now */
-    uint64_t limit;             /* rows at most */
+    uint64_t limit;             /* rows at most; of a flame graph nodes, 0: all of them */
     bool control_only;          /* dumps by chance alone */
 };
 

@@ -6,9 +6,11 @@
 #include "host/collect/questions_internal.h"
 
 struct flame_node {
-    int64_t stack; /* a stack that it was made of first */
+    int64_t names; /* of the stacks with samples that end there; 0: none does */
     uint32_t parent;
     double live, peak, total; /* its own, not its callees' */
+    double whole;             /* of the question's metric, with its callees' */
+    uint32_t number;          /* in the answer; 0: it is left out */
     char *name;
 };
 
@@ -69,7 +71,7 @@ static bool nodes_reserve(struct flame *flame) {
 }
 
 /* The child of that name; 0 where memory ran out. */
-static uint32_t child_of(struct flame *flame, uint32_t parent, const char *name, int64_t stack) {
+static uint32_t child_of(struct flame *flame, uint32_t parent, const char *name) {
     if (flame->count * 2 >= flame->slots_count && !slots_grow(flame)) {
         flame->is_failed = true;
         return 0;
@@ -88,8 +90,7 @@ static uint32_t child_of(struct flame *flame, uint32_t parent, const char *name,
         flame->is_failed = true;
         return 0;
     }
-    flame->nodes[flame->count] =
-        (struct flame_node){.stack = stack, .parent = parent, .name = copy};
+    flame->nodes[flame->count] = (struct flame_node){.parent = parent, .name = copy};
     flame->slots[at] = (uint32_t)flame->count;
     return (uint32_t)flame->count++;
 }
@@ -159,19 +160,101 @@ static uint32_t node_of(struct flame *flame, int64_t stack, unsigned depth) {
         (void)snprintf(name, sizeof(name), "[%s]", ml_store_rows_text(rows, 2));
     }
     ml_store_rows_end(rows);
-    const uint32_t node = child_of(flame, node_of(flame, parent, depth + 1), name, stack);
+    const uint32_t node = child_of(flame, node_of(flame, parent, depth + 1), name);
     know(flame, stack, node);
     return node;
 }
 
+/* ---- the largest nodes alone */
+
+static double figure_of(const struct flame_node *node, enum ml_asked_metric metric) {
+    switch (metric) {
+    case ML_ASKED_PEAK:
+        return node->peak;
+    case ML_ASKED_TOTAL:
+        return node->total;
+    case ML_ASKED_LIVE:
+        break;
+    }
+    return node->live;
+}
+
+/* The largest first. A caller is not smaller than what it called, and comes first: it is never left
+ * out alone. */
+static int by_whole(const void *a, const void *b, void *nodes) {
+    const uint32_t one = *(const uint32_t *)a;
+    const uint32_t other = *(const uint32_t *)b;
+    const double whole = ((const struct flame_node *)nodes)[one].whole;
+    const double other_whole = ((const struct flame_node *)nodes)[other].whole;
+    if (whole != other_whole) {
+        return whole > other_whole ? -1 : 1;
+    }
+    return one < other ? -1 : one > other;
+}
+
+/* What a node holds that is left out is its caller's own. */
+static void fold(struct flame *flame) {
+    for (size_t i = flame->count - 1; i > 0; i--) {
+        const struct flame_node *node = &flame->nodes[i];
+        struct flame_node *caller = &flame->nodes[node->parent];
+        if (node->number == 0) {
+            caller->live += node->live;
+            caller->peak += node->peak;
+            caller->total += node->total;
+        }
+    }
+}
+
+/* Give numbers to the nodes that the answer has. False: no memory. */
+static bool choose(struct flame *flame) {
+    const struct ml_question *question = flame->answering->question;
+    const size_t most = question->limit > 0 ? question->limit : flame->count;
+    uint32_t *order = calloc(flame->count, sizeof(*order));
+    uint32_t number = 0;
+    if (order == NULL) {
+        return false;
+    }
+    for (size_t i = flame->count - 1; i > 0; i--) {
+        struct flame_node *node = &flame->nodes[i];
+        node->whole += figure_of(node, question->metric);
+        flame->nodes[node->parent].whole += node->whole;
+        order[i - 1] = (uint32_t)i;
+    }
+    if (flame->count - 1 > most) {
+        qsort_r(order, flame->count - 1, sizeof(*order), by_whole, flame->nodes);
+    }
+    for (size_t i = 0; i < most && i + 1 < flame->count; i++) {
+        flame->nodes[order[i]].number = 1;
+    }
+    free(order);
+    fold(flame);
+    for (size_t i = 1; i < flame->count; i++) {
+        flame->nodes[i].number = flame->nodes[i].number != 0 ? ++number : 0;
+    }
+    return true;
+}
+
+static void put_stack(struct ml_json *json, int64_t names) {
+    if (names != 0) {
+        ml_answering_id(json, "stack", names);
+    } else {
+        ml_json_key(json, "stack");
+        ml_json_null(json);
+    }
+}
+
 static void put_flame(struct ml_json *json, const struct flame *flame) {
+    ml_json_number_member(json, "nodes_all", flame->count - 1);
     ml_json_open_member(json, "nodes", '[');
     for (size_t i = 1; i < flame->count; i++) {
         const struct flame_node *node = &flame->nodes[i];
+        if (node->number == 0) {
+            continue;
+        }
         ml_json_open(json, '{');
         ml_json_string_member(json, "name", node->name);
-        ml_json_number_member(json, "parent", node->parent);
-        ml_answering_id(json, "stack", node->stack);
+        ml_json_number_member(json, "parent", flame->nodes[node->parent].number);
+        put_stack(json, node->names);
         ml_json_double_member(json, "live_bytes", node->live);
         ml_json_double_member(json, "peak_bytes", node->peak);
         ml_json_double_member(json, "total_bytes", node->total);
@@ -193,7 +276,7 @@ static void flame_fini(struct flame *flame) {
 /* ---- what is merged */
 
 struct sum {
-    int64_t stack;
+    int64_t stack, names;
     double live, peak, total;
 };
 
@@ -234,7 +317,8 @@ static bool sums_read(struct sums *sums, struct ml_store_rows *rows) {
         ){.stack = ml_store_rows_id(rows, 0),
           .live = ml_store_rows_real(rows, 1),
           .peak = ml_store_rows_real(rows, 2),
-          .total = ml_store_rows_real(rows, 3)};
+          .total = ml_store_rows_real(rows, 3),
+          .names = ml_store_rows_id(rows, 4)};
     }
     return true;
 }
@@ -247,6 +331,7 @@ static void merge(struct flame *flame, const struct sums *sums) {
             flame->nodes[node].live += sum->live;
             flame->nodes[node].peak += sum->peak;
             flame->nodes[node].total += sum->total;
+            flame->nodes[node].names = sum->names;
         }
     }
 }
@@ -264,6 +349,7 @@ void ml_answer_flame(struct ml_answering *answering) {
     if (!flame.is_failed) {
         ml_answering_expect(answering, ML_SQL_NODE, sums.stacks, sums.count);
         merge(&flame, &sums);
+        flame.is_failed = flame.is_failed || !choose(&flame);
     }
     if (flame.is_failed) {
         answering->status = ML_ENV_MEMORY;

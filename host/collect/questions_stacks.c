@@ -151,7 +151,8 @@ struct compared {
 
 /* The control population of a build. */
 struct population {
-    uint64_t dumps, hosts;
+    uint64_t dumps, hosts; /* that have some of the metric */
+    uint64_t untold;       /* dumps that do not tell it */
 };
 
 static struct population population_of(struct ml_answering *answering, const char *build) {
@@ -162,6 +163,7 @@ static struct population population_of(struct ml_answering *answering, const cha
     if (ml_store_rows_next(rows)) {
         population.dumps = (uint64_t)ml_store_rows_id(rows, 0);
         population.hosts = (uint64_t)ml_store_rows_id(rows, 1);
+        population.untold = (uint64_t)ml_store_rows_id(rows, 2);
     }
     ml_store_rows_end(rows);
     return population;
@@ -277,8 +279,11 @@ void ml_answer_diff(struct ml_answering *answering) {
         return;
     }
     qsort(list, count, sizeof(*list), by_z);
+    ml_json_string_member(json, "metric", ml_asked_metrics[answering->question->metric]);
     ml_json_number_member(json, "dumps_before", before.dumps);
     ml_json_number_member(json, "dumps_after", after.dumps);
+    ml_json_number_member(json, "untold_before", before.untold);
+    ml_json_number_member(json, "untold_after", after.untold);
     ml_json_number_member(json, "hosts_before", before.hosts);
     ml_json_number_member(json, "hosts_after", after.hosts);
     ml_json_string_member(json, "compared", by_host ? "hosts" : "dumps");

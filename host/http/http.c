@@ -360,6 +360,31 @@ const char *ml_http_argument(const struct ml_http_request *request, const char *
     return MHD_lookup_connection_value(request->mhd, MHD_GET_ARGUMENT_KIND, name);
 }
 
+struct each_argument {
+    bool (*call)(void *context, const char *name);
+    void *context;
+    bool is_done;
+};
+
+static enum MHD_Result
+on_argument(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+    struct each_argument *each = context;
+    (void)kind;
+    (void)value;
+    each->is_done = each->call(each->context, name != NULL ? name : "");
+    return each->is_done ? MHD_YES : MHD_NO;
+}
+
+bool ml_http_each_argument(
+    const struct ml_http_request *request,
+    bool (*call)(void *context, const char *name),
+    void *context
+) {
+    struct each_argument each = {.call = call, .context = context, .is_done = true};
+    (void)MHD_get_connection_values(request->mhd, MHD_GET_ARGUMENT_KIND, on_argument, &each);
+    return each.is_done;
+}
+
 void **ml_http_own(struct ml_http_request *request) {
     return &request->own;
 }

@@ -64,6 +64,13 @@ const char *ml_http_path(const struct ml_http_request *request);
 const char *ml_http_header(const struct ml_http_request *request, const char *name);
 const char *ml_http_argument(const struct ml_http_request *request, const char *name);
 
+/* Call it with the name of each argument, until it says false; then this does, too. */
+bool ml_http_each_argument(
+    const struct ml_http_request *request,
+    bool (*call)(void *context, const char *name),
+    void *context
+);
+
 /* What the owner of the server keeps of a request. NULL at first. */
 void **ml_http_own(struct ml_http_request *request);
 

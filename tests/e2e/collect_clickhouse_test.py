@@ -92,7 +92,7 @@ class Case(harness.Case):
             self.assertEqual(one, other, where)
 
 
-def reports(chance, now_ms, count=120):
+def reports(chance, now_ms, count=200):
     """Reports of several programs, builds, hosts and weeks, with recursion, equal names in other builds, frames without a name, and one empty."""
     bodies = []
     stacks = [("main", *(chance.choice(("a", "b", "[no name]", NASTY[chance.randrange(len(NASTY))])) for _ in range(chance.randrange(1, 7)))) for _ in range(50)]
@@ -100,8 +100,8 @@ def reports(chance, now_ms, count=120):
         rows = [(stack, *(chance.randrange(1 << 20) for _ in range(3))) for stack in chance.sample(stacks, 20)]
         rows += rows[:3]  # the same stack again
         bodies.append((f"g{number}", packed(trace(
-            rows if number else [], program="prog" if number % 5 else chance.choice(NASTY), build=f"b{number % 3}", host=f"h{number % 11}",
-            version=f"1.{number % 4}", control=number % 3 == 1 or number % 7 == 0, process=chance.choice(("prog", "helper")), role=chance.choice(("main", NASTY[0])),
+            rows if number else [], program="prog" if number % 5 else chance.choice(NASTY), build=f"b{number % 3}" if number % 5 != 1 else "", host=f"h{number % 11}",
+            version=f"1.{number % 4}", control=number % 4 != 0, process=chance.choice(("prog", "helper")), role=chance.choice(("main", NASTY[0])),
             time_ns=(now_ms - chance.randrange(40 * DAY_MS)) * 1000000)), "default"))
     for number in range(12):  # as others send them: without a peak, and without totals, too
         rows = [(stack, *(chance.randrange(1 << 20) for _ in range(3))) for stack in chance.sample(stacks, 9)]
@@ -119,25 +119,41 @@ class Answers(Case):
     def questions(self, small):
         (leaf, *_) = small.ask("top", program="prog")["stacks"]
         now_ms = int(time.time() * 1000)
-        spans = ({}, {"from": now_ms - 10 * DAY_MS}, {"until": now_ms - 20 * DAY_MS}, {"from": now_ms - 25 * DAY_MS, "until": now_ms - 15 * DAY_MS})
+        spans = ({}, {"from_ms": now_ms - 10 * DAY_MS}, {"until_ms": now_ms - 20 * DAY_MS}, {"from_ms": now_ms - 25 * DAY_MS, "until_ms": now_ms - 15 * DAY_MS})
         words = ({}, {"program": "prog"}, {"program": "prog", "build": "b1"}, {"program": "nobody"}, {"limit": 3}, {"control": "1"}, *({"program": name} for name in NASTY),
                  *({"program": "prog", "build": name, "host": name} for name in NASTY))
         for question in ("programs", "builds", "top", "flame", "hosts", "reports"):
             for word in words:
                 for span in spans:
                     yield question, {**word, **span}
+        others = ({"host": "h3"}, {"control": "1"}, {"build": "none"}, {"build": "none", "control": "1"}, {"build": "b0", "host": "h1", "control": "1"}, {"host": NASTY[3]})
+        for question in ("programs", "builds", "top", "flame", "hosts", "reports", "diff"):
+            for word in others:
+                for span in spans[:2]:
+                    yield question, {"program": "prog", **word, **span}
         for metric in ("peak", "total"):
             yield "top", {"metric": metric, "limit": 7}
         for build, other in (("b0", "b1"), ("b1", "b2"), ("b0", "nobody"), (NASTY[0], NASTY[1])):
             yield "diff", {"program": "prog", "build": build, "other": other}
+        for build, other in (("b0", "b1"), ("b1", "none"), ("none", "b2")):
+            for metric in ("live", "peak", "total"):
+                for span in (*spans, {"from_ms": now_ms - 33 * DAY_MS}):
+                    yield "diff", {"program": "prog", "build": build, "other": other, "metric": metric, "limit": 200, **span}
+            yield "diff", {"program": "prog", "build": build, "other": other, "metric": "peak", "host": "h1"}
         for guid in ("g0", "g1", "g7", "other0", "other1", "other2", "other3", "nothing", "nobody", NASTY[0]):
             yield "report", {"guid": guid}
         for stack in (leaf["stack"], "1", "9223372036854775807"):
             yield "hosts", {"stack": stack}
             yield "hosts", {"stack": stack, "program": "prog", "limit": 2}
+            yield "hosts", {"stack": stack, "host": "h4", "control": "1"}
+            for word in ({}, {"program": "prog"}, {"program": "prog", "build": "b1", "control": "1"}, {"host": "h2"}, *spans):
+                yield "reports", {"stack": stack, **word}
+        for metric in ("live", "peak", "total"):
+            for limit in (1, 7, 1000):
+                yield "flame", {"program": "prog", "metric": metric, "limit": limit}
 
     def compare(self, small, large):
-        count = 0
+        count = diffs = 0
         for question, words in self.questions(small):
             told = []
             for one in (small, large):
@@ -145,18 +161,22 @@ class Answers(Case):
                 told.append(one.request("GET", f"/api/v1/fleet/{question}?{query}", token=one.tokens["default"]["read"]))
             with self.subTest(question, **words):
                 self.assertEqual(told[0][0], told[1][0], told)
+                self.assertIn(told[0][0], (200, 400), told)
                 if told[0][0] == 200:
-                    self.assert_same(*(json.loads(body) for _, _, body in told), question)
+                    answers = [json.loads(body) for _, _, body in told]
+                    self.assert_same(*answers, question)
                     count += 1
+                    diffs += question == "diff" and bool(answers[0]["stacks"])
+        self.assertGreaterEqual(diffs, 20)
         return count
 
     def test_both_stores_give_the_same_answers(self):
         """To every question, also of names that want to be SQL, and of nodes with a part of the reports each."""
         small, large, nodes = self.both(reports(random.Random(2), int(time.time() * 1000)))
         parts = [int(node.ask("SELECT count() FROM memlog.dumps_local")) for node in nodes]
-        self.assertEqual(sum(parts), 133)
+        self.assertEqual(sum(parts), 213)
         self.assertTrue(all(parts), parts)
-        self.assertGreater(self.compare(small, large), 200)
+        self.assertGreater(self.compare(small, large), 400)
         self.assertIn("dumps_local", nodes[0].ask("SHOW TABLES FROM memlog"))
 
     def test_sums_of_past_weeks_are_those_of_the_samples(self):
@@ -176,7 +196,7 @@ class Answers(Case):
         self.assertGreaterEqual(wanted, 3)
         self.wait_for("the sums of all weeks", lambda: made() == wanted)
         time.sleep(0.5)  # it marks the last of them
-        self.assertGreater(self.compare(small, large), 200)
+        self.assertGreater(self.compare(small, large), 400)
         # What the sums say is what is told of their weeks.
         for node in nodes:
             node.ask("ALTER TABLE memlog.samples_local DELETE WHERE kept < toMonday(today())")

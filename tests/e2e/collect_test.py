@@ -334,12 +334,78 @@ class Enemies(Case):
             self.assertEqual(collector.ask("top", program=name)["dumps"], 1, name)
         for guid in ("../x", "a/b", "a" * 65, "x y", "\u00e4"):
             self.assertEqual(collector.request("POST", "/", packed({}), collector.tokens["default"]["write"], Idempotency_Key=guid.encode())[0], 400)
-        for question in ("top?program=%27%20OR%201=1--", "hosts?stack=1%20OR%201", "report?guid=%25", "flame?build=%00"):
+        for question, wanted in {"top?program=%27%20OR%201=1--": 200, "hosts?stack=1%20OR%201": 400, "report?guid=%25": 200, "flame?build=%00": 200,
+                                 "top?%27%20OR%201=1--": 400, "top?%0d%0aX:y=z&%1b]0;=1": 400, "top?" + "etc" * 2000 + "=1": 400}.items():
             status, _, body = collector.request("GET", f"/api/v1/fleet/{question}", token=collector.tokens["default"]["read"])
-            self.assertEqual(status, 200)
-            self.assertNotIn("etc", body.decode())
+            self.assertEqual(status, wanted)
+            self.assertNotIn("passwd", body.decode())
+            self.assertLess(len(body), 1000)
+            self.assertNotRegex(body.decode().rstrip("\n"), "[\\x00-\\x1f]")
         with sqlite3.connect(collector.store) as store:
             self.assertEqual(store.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+
+    def test_each_question_takes_what_the_guide_says_and_nothing_else(self):
+        collector = self.collector()
+        self.assertEqual(collector.send(trace([(LEAK, MIB, 0, 0)]), guid="one"), 200)
+        collector.settle()
+        guide = (harness.ROOT / "docs" / "fleet.md").read_text(encoding="utf-8")
+        head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in guide.split("anything else is 400", 1)[1].split("\n\n")[1].splitlines()]
+        questions = [cell.strip("`") for cell in head[1:]]
+        takes = {question: {} for question in questions}
+        for names, *cells in rows:
+            for name in names.replace("`", "").split(", "):
+                for question, cell in zip(questions, cells):
+                    takes[question][name] = cell
+        values = {"program": "prog", "build": "b1", "other": "b1", "host": "h1", "stack": "7", "guid": "one", "metric": "peak", "control": "1"}
+        self.assertEqual(len(takes), 8)
+        for question, cells in takes.items():
+            self.assertEqual(set(cells), {*values, "from_ms", "until_ms", "limit"})
+            wanted = {name: values[name] for name, cell in cells.items() if cell == "*"}
+            if question == "hosts":
+                wanted["program"] = "prog"
+            for name, cell in cells.items():
+                words = collecting.urllib.parse.urlencode({**wanted, name: values.get(name, "5")})
+                status, _, body = collector.request("GET", f"/api/v1/fleet/{question}?{words}", token=collector.tokens["default"]["read"])
+                with self.subTest(question, name=name):
+                    self.assertEqual(status, 200 if cell else 400, body)
+                    if not cell:
+                        self.assertIn(f"{question} takes no '{name}'; it takes ", body.decode())
+            for name in wanted:
+                words = collecting.urllib.parse.urlencode({key: value for key, value in wanted.items() if key != name})
+                status, _, body = collector.request("GET", f"/api/v1/fleet/{question}?{words}", token=collector.tokens["default"]["read"])
+                self.assertEqual((status, body[:4]), (400, b"say "), question)
+        for words in ("limit=many", "from_ms=yesterday", "until_ms=-1", "control=yes", "metric=rss", "Program=prog", "=", "x"):
+            self.assertEqual(collector.request("GET", f"/api/v1/fleet/top?{words}", token=collector.tokens["default"]["read"])[0], 400, words)
+
+    def test_a_build_without_an_id_and_what_has_a_stack(self):
+        collector = self.collector()
+        for number in range(25):
+            for build, rows in (("", [(LEAK, MIB, 2 * MIB, MIB), (CACHE, MIB, MIB, MIB)]), ("b2", [(LEAK, MIB, 9 * MIB, MIB), (CACHE, MIB, MIB, MIB)])):
+                self.assertEqual(collector.send(trace(rows, build=build, host=f"h{number % 3}", control=number > 0, time_ns=(1 + number) * 10**15), guid=f"{build or 'no'}{number}"), 200)
+        self.assertEqual(collector.send(trace([(LEAK, MIB, MIB, MIB)], build="only"), guid="only"), 200)
+        collector.settle()
+        self.assertEqual([collector.ask("top", program="prog", build=build)["dumps"] for build in ("none", "b2", "only", "", "nobody")], [25, 25, 1, 51, 0])
+        (build,) = collector.ask("builds", program="prog", build="none")["builds"]
+        self.assertEqual((build["build_id"], build["dumps"], build["control"]["dumps"]), ("", 25, 24))
+        stacks = {one["frames"][-1]: one["stack"] for one in collector.ask("top")["stacks"]}
+        self.assertEqual({one["guid"] for one in collector.ask("reports", stack=stacks["leak"], limit=100)["reports"]}
+                         - {one["guid"] for one in collector.ask("reports", stack=stacks["cache"], limit=100)["reports"]}, {"only"})
+        self.assertEqual([one["guid"] for one in collector.ask("reports", build="b2", host="h1", control=1)["reports"]], [f"b2{number}" for number in range(22, 0, -3)])
+        self.assertEqual(collector.ask("reports", stack="1")["reports"], [])
+        # Shares of live are as they were, those of the peak are not; of the first days alone there are too few.
+        live, peak = (collector.ask("diff", program="prog", build="none", other="b2", metric=metric) for metric in ("live", "peak"))
+        self.assertEqual((live["metric"], [one["differs"] for one in live["stacks"]]), ("live", [False, False]))
+        self.assertEqual((peak["dumps_before"], [one["differs"] for one in peak["stacks"]]), (24, [True, True]))
+        leak = next(one for one in peak["stacks"] if one["frames"][-1] == "leak")
+        self.assertEqual([round(leak[side], 6) for side in ("share_before", "share_after")], [0.666667, 0.9])
+        early = collector.ask("diff", program="prog", build="none", other="b2", until_ms=6 * 10**9)
+        self.assertEqual((early["dumps_before"], early["too_few"]), (5, True))
+        # A node that is left out is its caller's own; a node's stack is top's.
+        whole, cut = collector.ask("flame"), collector.ask("flame", limit=3)
+        self.assertEqual({one["name"]: one["stack"] for one in whole["nodes"]}, {"main": None, "serve": None, **stacks})
+        self.assertEqual(([one["name"] for one in cut["nodes"]], cut["nodes_all"]), (["main", "serve", "leak"], 4))
+        self.assertEqual([one["live_bytes"] for one in cut["nodes"]], [0, 50 * MIB, 51 * MIB])
+        self.assertEqual(sum(one["peak_bytes"] for one in cut["nodes"]), whole["peak_bytes"])
 
     def test_a_reading_that_dies_spoils_its_own_report_alone(self):
         """An analyzer that is killed at each second report stands for one that was taken over."""

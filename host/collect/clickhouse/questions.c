@@ -192,9 +192,14 @@ struct values {
     size_t ids_count;
 };
 
+#define JOIN_WHOLE                                                                                 \
+    "GLOBAL ANY LEFT JOIN (SELECT guid, toFloat64(:figure) AS whole FROM dumps WHERE team = "      \
+    ":team AND program = :program AND build IN (:build, :other) AND control = 1) AS three "        \
+    "USING guid"
+
 /* "AND column = 'word'", where there is one. */
 static void put_and(struct ml_click_sql *sql, const char *column, const char *word) {
-    if (word != NULL && word[0] != '\0') {
+    if (word != NULL) {
         ml_click_sql_printf(sql, "AND %s = ", column);
         ml_click_sql_text(sql, word);
     }
@@ -222,7 +227,7 @@ static bool put_word(const struct values *values, const char *name, struct ml_cl
             return true;
         }
         if (strcmp(what, words[i].name) == 0) {
-            ml_click_sql_text(sql, words[i].word);
+            ml_click_sql_text(sql, words[i].word != NULL ? words[i].word : "");
             return true;
         }
     }
@@ -273,11 +278,49 @@ static void put_span(const struct click_asking *asking, struct ml_click_sql *sql
     ml_click_sql_put(sql, question->control_only ? " AND control = 1" : "");
 }
 
+static ml_click_sql_value value;
+
+/* What shares are of. A sample knows what is live in its dump; its peak and total the dump has. */
+static bool put_share(const struct values *values, const char *name, struct ml_click_sql *sql) {
+    static const struct {
+        const char *figure, *whole, *is_untold, *join_whole;
+    } metrics[] = {
+        [ML_ASKED_LIVE] = {"live", "dump_live", "0", ""},
+        [ML_ASKED_PEAK] = {"peak", "whole", "bitAnd(told, 2) = 0", JOIN_WHOLE},
+        [ML_ASKED_TOTAL] = {"total", "whole", "bitAnd(told, 4) = 0", JOIN_WHOLE},
+    };
+    const enum ml_asked_metric metric = values->asking->question->metric;
+    if (strcmp(name, "figure") == 0) {
+        ml_click_sql_put(sql, metrics[metric].figure);
+    } else if (strcmp(name, "whole") == 0) {
+        ml_click_sql_put(sql, metrics[metric].whole);
+    } else if (strcmp(name, "is_untold") == 0) {
+        ml_click_sql_put(sql, metrics[metric].is_untold);
+    } else if (strcmp(name, "join_whole") == 0) {
+        ml_click_sql_fill(sql, metrics[metric].join_whole, value, values);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static bool value(const void *context, const char *name, struct ml_click_sql *sql) {
     const struct values *values = context;
     const struct click_asking *asking = values->asking;
     if (strcmp(name, "and_span") == 0) {
         put_span(asking, sql);
+        return true;
+    }
+    if (strcmp(name, "and_stack") == 0) {
+        /* A report and its samples are at one node. */
+        ml_click_sql_fill(
+            sql,
+            values->bound.id != 0 ? "AND guid IN (SELECT guid FROM :db.samples_local WHERE "
+                                    "team = :team AND names = :names :and_program :and_build)"
+                                  : "",
+            value,
+            values
+        );
         return true;
     }
     if (strcmp(name, "db") == 0) {
@@ -304,7 +347,8 @@ static bool value(const void *context, const char *name, struct ml_click_sql *sq
         }
         return true;
     }
-    return put_word(values, name, sql) || put_number(values, name, sql);
+    return put_word(values, name, sql) || put_number(values, name, sql) ||
+           put_share(values, name, sql);
 }
 
 /* ---- asking */

@@ -1,7 +1,7 @@
 -- What is asked of ClickHouse. Each statement stands behind "-- name: NAME" and gives the columns of the one of that name in
 -- host/collect/sqlite/questions.sql. :team, :guid, ... are texts. :and_program is "AND program = ..." where the question says one, else
--- nothing; likewise the other :and_. :and_span is of weeks and control. :unit is what shares are of: "host" or "guid". :rolled are the weeks
--- whose sums are made; samples of the others are read themselves.
+-- nothing; likewise the other :and_. :and_span is of weeks and control. :unit is what shares are of: "host" or "guid". :figure is the column
+-- of the metric. :rolled are the weeks whose sums are made; samples of the others are read themselves.
 -- PREWHERE: names are in no key, so what is read first of all rows is as little as can be. Hosts count by 64 bits of a hash: sets of texts take
 -- up to twice as long.
 -- No alias is called as a column: 18.16 takes one for the other. ANY LEFT JOIN alone: ANY INNER JOIN means another thing in newer ones.
@@ -10,14 +10,16 @@
 -- name: programs
 SELECT program, count(), uniqExact(build), uniqExact(host), sum(control), max(time_ms), avg(toFloat64(live)),
   max(if(bitAnd(told, 2) != 0, toInt64(peak), -1)), sum(bitAnd(told, 2) = 0)
-FROM dumps WHERE team = :team AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
+FROM dumps WHERE team = :team :and_program :and_build :and_host AND control >= :control AND time_ms BETWEEN :from_ms AND :until_ms
+  AND kept >= :from_day
 GROUP BY program ORDER BY count() DESC, program LIMIT :limit
 
 -- name: builds
 SELECT build, max(version), min(time_ms), max(time_ms), count(), uniqExact(host), sum(control),
   avgIf(toFloat64(live), control = 1), avgIf(toFloat64(live) * toFloat64(live), control = 1), avg(toFloat64(live)),
   max(if(bitAnd(told, 2) != 0, toInt64(peak), -1)), sum(bitAnd(told, 2) = 0)
-FROM dumps WHERE team = :team AND program = :program AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
+FROM dumps WHERE team = :team AND program = :program :and_build :and_host AND control >= :control
+  AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
 GROUP BY build ORDER BY min(time_ms) DESC, build LIMIT :limit
 
 -- name: dumps_of_sums
@@ -45,14 +47,14 @@ WHERE team = :team :and_program :and_build :and_span
 GROUP BY names
 
 -- name: sums
-SELECT stack, sum(l), sum(p), sum(t)
+SELECT stack, sum(l), sum(p), sum(t), any(k)
 FROM (
-  SELECT stack, sum(live) AS l, sum(peak) AS p, sum(total) AS t
+  SELECT stack, sum(live) AS l, sum(peak) AS p, sum(total) AS t, any(names) AS k
   FROM sums WHERE team = :team :and_program :and_build AND kept IN (:rolled) AND week BETWEEN :from AND :until
     AND control >= :control
   GROUP BY stack
   UNION ALL
-  SELECT stack, sum(toFloat64(live)) AS l, sum(toFloat64(peak)) AS p, sum(toFloat64(total)) AS t
+  SELECT stack, sum(toFloat64(live)) AS l, sum(toFloat64(peak)) AS p, sum(toFloat64(total)) AS t, any(names) AS k
   FROM samples WHERE team = :team :and_program :and_build AND kept NOT IN (:rolled) AND kept >= :from_day
     AND week BETWEEN :from AND :until AND control >= :control
   GROUP BY stack) AS two
@@ -65,19 +67,22 @@ SELECT id, stacks, frames FROM stacks WHERE team = :team AND id IN (:ids)
 SELECT id, function, module, build_id, place FROM frames WHERE team = :team AND id IN (:ids)
 
 -- name: control_dumps
-SELECT count(), uniqExact(host) FROM dumps WHERE team = :team AND program = :program AND build = :build AND control = 1 AND live > 0
+SELECT sum(:figure > 0), uniqExactIf(host, :figure > 0), sum(:is_untold)
+FROM dumps WHERE team = :team AND program = :program AND build = :build :and_host AND control = 1
+  AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
 
 -- name: shares
 SELECT names, max(s), sum(if(b = :build, part / d, 0)), sum(if(b = :build, part * part / d / d, 0)),
   sum(if(b = :other, part / d, 0)), sum(if(b = :other, part * part / d / d, 0))
 FROM (
-  SELECT build AS b, :unit AS u, names, max(stack) AS s, sum(toFloat64(live) / dump_live) AS part FROM samples
-  WHERE team = :team AND program = :program AND build IN (:build, :other) AND control = 1 AND dump_live > 0
-    AND stack != 0
+  SELECT build AS b, :unit AS u, names, max(stack) AS s, sum(toFloat64(:figure) / :whole) AS part FROM samples :join_whole
+  WHERE team = :team AND program = :program AND build IN (:build, :other) :and_host AND control = 1 AND :whole > 0
+    AND stack != 0 AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
   GROUP BY b, u, names) AS one
 ANY LEFT JOIN (
   SELECT build AS b, :unit AS u, toFloat64(count()) AS d FROM dumps
-  WHERE team = :team AND program = :program AND build IN (:build, :other) AND control = 1 AND live > 0
+  WHERE team = :team AND program = :program AND build IN (:build, :other) :and_host AND control = 1 AND :figure > 0
+    AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
   GROUP BY b, u) AS two USING b, u
 GROUP BY names ORDER BY names
 
@@ -86,14 +91,16 @@ SELECT quantileExact(0.5)(live) FROM dumps WHERE team = :team AND program = :pro
 
 -- name: hosts
 SELECT host, count(), max(live), avg(toFloat64(live)), max(time_ms), max(build)
-FROM dumps WHERE team = :team AND program = :program :and_build AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
+FROM dumps WHERE team = :team AND program = :program :and_build :and_host AND control >= :control
+  AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
 GROUP BY host ORDER BY max(live) DESC, host LIMIT :limit
 
 -- name: hosts_of_stack
 SELECT host, count(), max(l), avg(l), max(t), max(b)
 FROM (
   SELECT host, guid, sum(toFloat64(live)) AS l, max(time_ms) AS t, max(build) AS b FROM samples PREWHERE names = :names
-  WHERE team = :team :and_program :and_build AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
+  WHERE team = :team :and_program :and_build :and_host AND control >= :control
+    AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
   GROUP BY host, guid) AS one
 GROUP BY host ORDER BY max(l) DESC, host LIMIT :limit
 
@@ -101,8 +108,8 @@ GROUP BY host ORDER BY max(l) DESC, host LIMIT :limit
 SELECT guid, time_ms, program, build, version, host, cause, reason, control, if(bitAnd(told, 8) != 0, toInt64(complete), -1),
   if(bitAnd(told, 8) != 0, toInt64(covered), -1), sampling, processes, live, if(bitAnd(told, 2) != 0, toInt64(peak), -1),
   if(bitAnd(told, 4) != 0, toInt64(total), -1), private_bytes, left_bytes, told
-FROM dumps WHERE team = :team :and_program :and_build :and_host :and_guid AND time_ms BETWEEN :from_ms AND :until_ms
-  AND kept >= :from_day
+FROM dumps WHERE team = :team :and_program :and_build :and_host :and_guid :and_stack AND control >= :control
+  AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
 ORDER BY time_ms DESC, guid LIMIT :limit
 
 -- name: rows

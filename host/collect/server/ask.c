@@ -3,10 +3,56 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "host/collect/server/internal.h"
 
-static uint64_t number(const struct ml_http_request *request, const char *name, uint64_t most) {
-    const uint64_t value = strtoull(ml_receiver_argument(request, name), NULL, 10);
+enum { MOST_BYTES_OF_WORD = 64 };
+
+/* What is wrong with a question is said in `error`, and none of it is asked. */
+struct reading {
+    const struct ml_http_request *request;
+    enum ml_question_kind kind;
+    bool is_wrong;
+    struct ml_error_message error;
+};
+
+static bool on_argument(void *context, const char *name) {
+    struct reading *reading = context;
+    char word[MOST_BYTES_OF_WORD];
+    char takes[ML_QUESTION_PARAMETERS_BYTES];
+    reading->is_wrong = !ml_question_takes(reading->kind, name);
+    if (reading->is_wrong) {
+        (void)ml_printable_copy(name, strlen(name), word, sizeof(word));
+        ml_question_parameters(reading->kind, takes);
+        ml_error_set(
+            &reading->error,
+            "%s takes no '%s'; it takes %s",
+            ml_question_names[reading->kind],
+            word,
+            takes
+        );
+    }
+    return !reading->is_wrong;
+}
+
+/* NULL: it says nothing. */
+static const char *word(const struct ml_http_request *request, const char *name) {
+    const char *value = ml_receiver_argument(request, name);
+    return value[0] != '\0' ? value : NULL;
+}
+
+static const char *build(const struct ml_http_request *request, const char *name) {
+    const char *value = word(request, name);
+    return value != NULL && strcmp(value, ML_BUILD_WITHOUT_ID) == 0 ? "" : value;
+}
+
+static uint64_t number(struct reading *reading, const char *name, uint64_t most) {
+    const char *text = ml_receiver_argument(reading->request, name);
+    const uint64_t value = strtoull(text, NULL, 10);
+    if (text[strspn(text, "0123456789")] != '\0') {
+        reading->is_wrong = true;
+        ml_error_set(&reading->error, "%s is a number", name);
+    }
     return value < most ? value : most;
 }
 
@@ -20,43 +66,50 @@ static int index_of(const char *const *words, const char *word) {
 }
 
 /* False: some word of it is wrong, and it was answered. */
-static bool question_read(
+static bool read_question(
     struct ml_http_request *request, const struct ml_token *token, struct ml_question *out_question
 ) {
     static const char prefix[] = "/api/v1/fleet/";
     const int kind = index_of(ml_question_names, ml_http_path(request) + sizeof(prefix) - 1);
-    const char *metric_word = ml_receiver_argument(request, "metric");
-    const int metric = metric_word[0] != '\0' ? index_of(ml_asked_metrics, metric_word) : 0;
+    const char *metric_word = word(request, "metric");
+    const int metric = metric_word != NULL ? index_of(ml_asked_metrics, metric_word) : 0;
     if (kind < 0) {
         ml_receiver_answer(request, MISSING, NULL, "there is no such question\n");
         return false;
     }
-    if (metric < 0) {
-        ml_receiver_answer(request, BAD, NULL, "metric is live, peak or total\n");
-        return false;
-    }
+    struct reading reading = {.request = request, .kind = (enum ml_question_kind)kind};
+    (void)ml_http_each_argument(request, on_argument, &reading);
     *out_question = (struct ml_question){
         .kind = (enum ml_question_kind)kind,
         .team = token->team,
-        .program = ml_receiver_argument(request, "program"),
-        .build = ml_receiver_argument(request, "build"),
-        .other = ml_receiver_argument(request, "other"),
-        .host = ml_receiver_argument(request, "host"),
-        .guid = ml_receiver_argument(request, "guid"),
-        .metric = (enum ml_asked_metric)metric,
-        .stack = (int64_t)number(request, "stack", INT64_MAX),
-        .from_ms = number(request, "from_ms", (uint64_t)1 << 52),
-        .until_ms = number(request, "until_ms", (uint64_t)1 << 52),
-        .limit = number(request, "limit", ML_ASK_LIMIT_MOST),
-        .control_only = strcmp(ml_receiver_argument(request, "control"), "1") == 0,
+        .program = word(request, "program"),
+        .build = build(request, "build"),
+        .other = build(request, "other"),
+        .host = word(request, "host"),
+        .guid = word(request, "guid"),
+        .metric = metric >= 0 ? (enum ml_asked_metric)metric : ML_ASKED_LIVE,
+        .stack = (int64_t)number(&reading, "stack", INT64_MAX),
+        .from_ms = number(&reading, "from_ms", (uint64_t)1 << 52),
+        .until_ms = number(&reading, "until_ms", (uint64_t)1 << 52),
+        .limit = number(&reading, "limit", ML_ASK_LIMIT_MOST),
+        .control_only = number(&reading, "control", 2) == 1,
     };
-    return true;
+    if (metric < 0) {
+        reading.is_wrong = true;
+        ml_error_set(&reading.error, "metric is live, peak or total");
+    }
+    if (reading.is_wrong) {
+        char line[sizeof(struct ml_error_message) + 2];
+        (void)snprintf(line, sizeof(line), "%s\n", reading.error.text);
+        ml_receiver_answer(request, BAD, NULL, line);
+    }
+    return !reading.is_wrong;
 }
 
 void ml_receiver_ask(struct ml_receiver *receiver, struct ml_http_request *request) {
     const struct ml_token *token = ml_receiver_authorize(receiver, request, ML_RIGHT_READ);
     struct ml_question question;
-    if (token == NULL || !question_read(request, token, &question)) {
+    if (token == NULL || !read_question(request, token, &question)) {
         return;
     }
     if (!ml_question_queue_ask(receiver->questions, &question, request)) {

@@ -278,8 +278,7 @@ static struct asked *copy_of(const struct ml_question *question) {
     size_t counts[WORDS];
     size_t all = 0;
     for (size_t i = 0; i < WORDS; i++) {
-        words[i] = words[i] != NULL ? words[i] : "";
-        counts[i] = strlen(words[i]) + 1;
+        counts[i] = words[i] != NULL ? strlen(words[i]) + 1 : 0;
         all += counts[i];
     }
     asked = calloc(1, sizeof(*asked) + all);
@@ -297,8 +296,7 @@ static struct asked *copy_of(const struct ml_question *question) {
     };
     char *at = (char *)(asked + 1);
     for (size_t i = 0; i < WORDS; i++) {
-        memcpy(at, words[i], counts[i]);
-        *places[i] = at;
+        *places[i] = words[i] != NULL ? memcpy(at, words[i], counts[i]) : NULL;
         at += counts[i];
     }
     return asked;

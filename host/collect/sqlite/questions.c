@@ -75,7 +75,7 @@ static const struct ml_store_rows_engine rows_engine = {
 /* ---- asking */
 
 static int64_t word_of(const struct sqlite_asking *asking, const char *word) {
-    if (word == NULL || word[0] == '\0') {
+    if (word == NULL) {
         return 0;
     }
     ml_db_bind_text(asking->word, ":word", word);

@@ -6,7 +6,8 @@
 SELECT p.word, count(*), count(DISTINCT d.build), count(DISTINCT d.host), total(d.control), max(d.time_ms),
   avg(d.live), max(CASE WHEN d.told & 2 THEN d.peak ELSE -1 END), total((d.told & 2) = 0)
 FROM dumps d JOIN words p ON p.id = d.program
-WHERE d.team = :team AND d.time_ms BETWEEN :from_ms AND :until_ms
+WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build) AND (:host = 0 OR d.host = :host)
+  AND d.control >= :control AND d.time_ms BETWEEN :from_ms AND :until_ms
 GROUP BY d.program ORDER BY count(*) DESC, p.word LIMIT :limit
 
 -- name: builds
@@ -14,7 +15,8 @@ SELECT b.word, max(v.word), min(d.time_ms), max(d.time_ms), count(*), count(DIST
   avg(CASE WHEN d.control THEN d.live END), avg(CASE WHEN d.control THEN 1.0 * d.live * d.live END), avg(d.live),
   max(CASE WHEN d.told & 2 THEN d.peak ELSE -1 END), total((d.told & 2) = 0)
 FROM dumps d JOIN words b ON b.id = d.build JOIN words v ON v.id = d.version
-WHERE d.team = :team AND d.program = :program AND d.time_ms BETWEEN :from_ms AND :until_ms
+WHERE d.team = :team AND d.program = :program AND (:build = 0 OR d.build = :build) AND (:host = 0 OR d.host = :host)
+  AND d.control >= :control AND d.time_ms BETWEEN :from_ms AND :until_ms
 GROUP BY d.build ORDER BY min(d.time_ms) DESC, b.word LIMIT :limit
 
 -- name: dumps_of_sums
@@ -44,7 +46,7 @@ SELECT f.word, m.word, i.word, r.place FROM up JOIN frames r ON r.id = up.frame
 JOIN words f ON f.id = r.function JOIN words m ON m.id = r.module JOIN words i ON i.id = r.build_id ORDER BY up.depth DESC
 
 -- name: sums
-SELECT s.stack, total(s.live), total(s.peak), total(s.total) FROM sums s
+SELECT s.stack, total(s.live), total(s.peak), total(s.total), k.names FROM sums s JOIN stacks k ON k.id = s.stack
 WHERE s.team = :team AND (:program = 0 OR s.program = :program) AND (:build = 0 OR s.build = :build)
   AND s.week BETWEEN :from AND :until AND s.control >= :control
 GROUP BY s.stack ORDER BY s.stack
@@ -54,20 +56,28 @@ SELECT s.parent, f.word, m.word, r.place FROM stacks s JOIN frames r ON r.id = s
 JOIN words f ON f.id = r.function JOIN words m ON m.id = r.module WHERE s.id = :stack
 
 -- name: control_dumps
-SELECT count(*), count(DISTINCT host) FROM dumps WHERE team = :team AND program = :program AND build = :build AND control = 1 AND live > 0
+-- `v` is the figure that shares are of.
+SELECT total(v > 0), count(DISTINCT CASE WHEN v > 0 THEN host END), total(is_untold)
+FROM (
+  SELECT host, CASE :metric WHEN 1 THEN peak WHEN 2 THEN total ELSE live END v,
+    CASE :metric WHEN 1 THEN (told & 2) = 0 WHEN 2 THEN (told & 4) = 0 ELSE 0 END is_untold
+  FROM dumps WHERE team = :team AND program = :program AND build = :build AND (:host = 0 OR host = :host) AND control = 1
+    AND time_ms BETWEEN :from_ms AND :until_ms)
 
 -- name: shares
 -- A unit is a host with the mean of its dumps (:by_host), or a dump.
-WITH units AS (
-  SELECT build, CASE :by_host WHEN 1 THEN host ELSE id END unit, count(*) dumps FROM dumps
-  WHERE team = :team AND program = :program AND build IN (:build, :other) AND control = 1 AND live > 0 GROUP BY 1, 2)
+WITH chosen AS (
+  SELECT id, build, CASE :by_host WHEN 1 THEN host ELSE id END unit, CASE :metric WHEN 1 THEN peak WHEN 2 THEN total ELSE live END v
+  FROM dumps WHERE team = :team AND program = :program AND build IN (:build, :other) AND (:host = 0 OR host = :host) AND control = 1
+    AND time_ms BETWEEN :from_ms AND :until_ms),
+units AS (SELECT build, unit, count(*) dumps FROM chosen WHERE v > 0 GROUP BY build, unit)
 SELECT names, max(stack), total(CASE WHEN build = :build THEN share END), total(CASE WHEN build = :build THEN share * share END),
   total(CASE WHEN build = :other THEN share END), total(CASE WHEN build = :other THEN share * share END)
 FROM (
-  SELECT d.build, k.names, max(k.id) stack, total(1.0 * x.live / d.live) / u.dumps share
-  FROM dumps d JOIN units u ON u.build = d.build AND u.unit = CASE :by_host WHEN 1 THEN d.host ELSE d.id END
-  JOIN samples x ON x.dump = d.id JOIN stacks k ON k.id = x.stack
-  WHERE d.team = :team AND d.program = :program AND d.build IN (:build, :other) AND d.control = 1 AND d.live > 0
+  SELECT d.build, k.names, max(k.id) stack,
+    total(1.0 * CASE :metric WHEN 1 THEN x.peak WHEN 2 THEN x.total ELSE x.live END / d.v) / u.dumps share
+  FROM chosen d JOIN units u ON u.build = d.build AND u.unit = d.unit JOIN samples x ON x.dump = d.id JOIN stacks k ON k.id = x.stack
+  WHERE d.v > 0
   GROUP BY d.build, u.unit, k.names)
 GROUP BY names
 
@@ -79,7 +89,8 @@ ORDER BY live LIMIT 1 OFFSET (SELECT count(*) / 2 FROM dumps
 -- name: hosts
 SELECT h.word, count(*), max(d.live), avg(d.live), max(d.time_ms), max(b.word)
 FROM dumps d JOIN words h ON h.id = d.host JOIN words b ON b.id = d.build
-WHERE d.team = :team AND d.program = :program AND (:build = 0 OR d.build = :build) AND d.time_ms BETWEEN :from_ms AND :until_ms
+WHERE d.team = :team AND d.program = :program AND (:build = 0 OR d.build = :build) AND (:host = 0 OR d.host = :host)
+  AND d.control >= :control AND d.time_ms BETWEEN :from_ms AND :until_ms
 GROUP BY d.host ORDER BY max(d.live) DESC, h.word LIMIT :limit
 
 -- name: hosts_of_stack
@@ -87,7 +98,7 @@ SELECT h.word, count(*), max(x.live), avg(x.live), max(d.time_ms), max(b.word)
 FROM (SELECT dump, total(live) live FROM samples WHERE stack IN (SELECT id FROM stacks WHERE names = :names) GROUP BY dump) x
 JOIN dumps d ON d.id = x.dump JOIN words h ON h.id = d.host JOIN words b ON b.id = d.build
 WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build)
-  AND d.time_ms BETWEEN :from_ms AND :until_ms
+  AND (:host = 0 OR d.host = :host) AND d.control >= :control AND d.time_ms BETWEEN :from_ms AND :until_ms
 GROUP BY d.host ORDER BY max(x.live) DESC, h.word LIMIT :limit
 
 -- name: reports
@@ -97,7 +108,9 @@ SELECT d.guid, d.time_ms, p.word, b.word, v.word, h.word, c.word, r.word, d.cont
 FROM dumps d JOIN words p ON p.id = d.program JOIN words b ON b.id = d.build JOIN words v ON v.id = d.version
 JOIN words h ON h.id = d.host JOIN words c ON c.id = d.cause JOIN words r ON r.id = d.reason
 WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build)
-  AND (:host = 0 OR d.host = :host) AND (:guid = '' OR d.guid = :guid) AND d.time_ms BETWEEN :from_ms AND :until_ms
+  AND (:host = 0 OR d.host = :host) AND (:guid = '' OR d.guid = :guid) AND d.control >= :control
+  AND (:names = 0 OR d.id IN (SELECT dump FROM samples WHERE stack IN (SELECT id FROM stacks WHERE names = :names)))
+  AND d.time_ms BETWEEN :from_ms AND :until_ms
 ORDER BY d.time_ms DESC, d.guid LIMIT :limit
 
 -- name: rows
