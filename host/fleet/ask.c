@@ -64,8 +64,11 @@ ask_about(struct ml_fleet_client *client, const char *question, const char *prog
 static bool path_of(const struct ml_fleet_asked *asked, char out_path[PATH_BYTES]) {
     const struct ml_fleet_options *options = asked->options;
     const uint64_t now = now_ms();
-    const bool is_of_sums =
-        options->question == ML_FLEET_TOP || options->question == ML_FLEET_FLAME;
+    const bool has_metric = options->question == ML_FLEET_TOP ||
+                            options->question == ML_FLEET_FLAME ||
+                            options->question == ML_FLEET_DIFF;
+    /* The tree for people is cut by its lines. */
+    const bool is_tree = options->question == ML_FLEET_FLAME && !options->json && !options->folded;
     (void)snprintf(out_path, PATH_BYTES, "/api/v1/fleet/%s", ml_fleet_questions[options->question]);
     const struct {
         const char *name, *value;
@@ -76,8 +79,8 @@ static bool path_of(const struct ml_fleet_asked *asked, char out_path[PATH_BYTES
         {"host", options->host},
         {"stack", options->stack},
         {"guid", options->guid},
-        {"metric", is_of_sums ? ml_fleet_metrics[options->metric] : NULL},
-        {"control", is_of_sums && options->control ? "1" : NULL},
+        {"metric", has_metric ? ml_fleet_metrics[options->metric] : NULL},
+        {"control", options->control ? "1" : NULL},
     };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (!ml_fleet_path_add(out_path, PATH_BYTES, words[i].name, words[i].value)) {
@@ -86,7 +89,7 @@ static bool path_of(const struct ml_fleet_asked *asked, char out_path[PATH_BYTES
     }
     return add_number(out_path, "from_ms", ml_fleet_time_ms(options->from, now)) &&
            add_number(out_path, "until_ms", ml_fleet_time_ms(options->until, now)) &&
-           add_number(out_path, "limit", options->question == ML_FLEET_FLAME ? 0 : options->limit);
+           add_number(out_path, "limit", is_tree ? 0 : options->limit);
 }
 
 /* ---- what does not exist */
@@ -191,8 +194,14 @@ say_build(const json_t *builds, const char *said, bool are_several, const char *
 
 enum likeness { UNLIKE, BEGINS, VERSION, SAME };
 
-static enum likeness likeness_of(const json_t *build, const char *said) {
+/* What a collector calls it: one without an id has a name, too. */
+static const char *id_of(const json_t *build) {
     const char *id = ml_fleet_text(build, "build_id");
+    return id[0] != '\0' ? id : "none";
+}
+
+static enum likeness likeness_of(const json_t *build, const char *said) {
+    const char *id = id_of(build);
     if (strcmp(id, said) == 0) {
         return SAME;
     }
@@ -203,7 +212,7 @@ static enum likeness likeness_of(const json_t *build, const char *said) {
 }
 
 static void keep(const json_t *build, char out_id[256], char out_version[64]) {
-    (void)snprintf(out_id, 256, "%s", ml_fleet_text(build, "build_id"));
+    (void)snprintf(out_id, 256, "%s", id_of(build));
     (void)snprintf(out_version, 64, "%s", ml_fleet_text(build, "version"));
 }
 
@@ -320,7 +329,8 @@ static int explain_nothing(struct ml_fleet_client *client, const struct ml_fleet
     }
     if (options->stack != NULL) {
         ml_say_error(
-            "no machine has a stack %s; 'memlog fleet top' tells the numbers of stacks",
+            "nothing that was asked for has a stack %s; 'memlog fleet top' tells the numbers of "
+            "stacks",
             options->stack
         );
         return ML_FLEET_EXIT_LACKING;

@@ -103,13 +103,16 @@ static const struct ml_option options_list[] = {
     {.name = "--build",
      TO_TEXT(build),
      .value = "BUILD",
-     .help = "that build: its id, the beginning of it, or its version"},
+     .help = "that build: its id, the beginning of it, or its version; none: without an id"},
     {.name = "--other", TO_TEXT(other), .value = "BUILD", .help = "of diff: the build after it"},
-    {.name = "--host", TO_TEXT(host), .value = "NAME", .help = "of reports: that machine's"},
+    {.name = "--host",
+     TO_TEXT(host),
+     .value = "NAME",
+     .help = "that machine's, where a question asks single dumps"},
     {.name = "--stack",
      ML_READ_BY(read_stack),
      .value = "NUMBER",
-     .help = "of hosts: those that have that stack of top or diff"},
+     .help = "of hosts and reports: those that have that stack of top, flame or diff"},
     {.name = "--metric",
      ML_OPTION_TO(ML_OPTION_WORD, unsigned, struct ml_fleet_options, metric),
      .words = ml_fleet_metrics,
@@ -128,7 +131,7 @@ static const struct ml_option options_list[] = {
      .least = 1,
      .most = ML_FLEET_LIMIT_MOST,
      .value = "N",
-     .help = "so many rows (30)"},
+     .help = "so many rows (30); of flame --json and --folded the largest functions (all)"},
     {.name = "--folded",
      TO_FLAG(folded),
      .group = "How to answer",
@@ -207,14 +210,17 @@ static const struct {
     unsigned words_most; /* behind its name */
     const char *options;
 } fits[ML_FLEET_QUESTIONS] = {
-    [ML_FLEET_PROGRAMS] = {0, " --from --until --limit --json "},
-    [ML_FLEET_BUILDS] = {1, " --program --from --until --limit --json "},
+    [ML_FLEET_PROGRAMS] = {0, " --program --build --host --control --from --until --limit --json "},
+    [ML_FLEET_BUILDS] = {1, " --program --build --host --control --from --until --limit --json "},
     [ML_FLEET_TOP] = {2, " --program --build --metric --control --from --until --limit --json "},
     [ML_FLEET_FLAME] =
         {2, " --program --build --metric --control --from --until --limit --folded --json "},
-    [ML_FLEET_DIFF] = {3, " --program --build --other --limit --json "},
-    [ML_FLEET_HOSTS] = {2, " --program --build --stack --from --until --limit --json "},
-    [ML_FLEET_REPORTS] = {2, " --program --build --host --from --until --limit --json "},
+    [ML_FLEET_DIFF] =
+        {3, " --program --build --other --host --metric --from --until --limit --json "},
+    [ML_FLEET_HOSTS] =
+        {2, " --program --build --host --stack --control --from --until --limit --json "},
+    [ML_FLEET_REPORTS] =
+        {2, " --program --build --host --stack --control --from --until --limit --json "},
     [ML_FLEET_REPORT] = {1, " --limit --json "},
     [ML_FLEET_WATCH] =
         {1,

@@ -114,6 +114,7 @@ static int by_change(const void *a, const void *b) {
 static void put_sides(const struct ml_fleet_asked *asked, const json_t *answer, FILE *out) {
     const char *const ids[] = {asked->build, asked->other};
     static const char *const counts[] = {"dumps_before", "dumps_after"};
+    static const char *const untold[] = {"untold_before", "untold_after"};
     char name[ML_FLEET_NAME_BYTES];
     for (size_t i = 0; i < 2; i++) {
         char build[ML_FLEET_CELL_BYTES];
@@ -124,6 +125,12 @@ static void put_sides(const struct ml_fleet_asked *asked, const json_t *answer, 
         }
         (void)fprintf(
             out, ": %s dumps by chance\n", ml_fleet_many(ml_fleet_number(answer, counts[i]), many)
+        );
+        ml_fleet_put_without(
+            out,
+            ml_fleet_metrics[asked->options->metric],
+            ml_fleet_number(answer, untold[i]),
+            ml_fleet_number(answer, untold[i]) + ml_fleet_number(answer, counts[i])
         );
     }
 }
@@ -182,7 +189,12 @@ void ml_fleet_show_diff(const struct ml_fleet_asked *asked, const json_t *answer
         add_difference(&table, list[i]);
     }
     if (count > 0) {
-        (void)fputs("shares of a dump's live bytes, mean; the surest, what grew first\n", out);
+        static const char *const whose[] = {"live bytes", "peak", "allocated bytes"};
+        (void)fprintf(
+            out,
+            "shares of a dump's %s, mean; the surest, what grew first\n",
+            whose[asked->options->metric]
+        );
         put_table(&table, out);
         put_next_hosts(asked, list[0], out);
     } else {

@@ -97,7 +97,7 @@ static bool has_enough(const json_t *build) {
 }
 
 /* The newest build, and the nearest before it that has dumps enough: one that lived for an hour is
- * nothing to compare with. One without an id cannot be asked for: the collector reads "" as any. */
+ * nothing to compare with. What has no id may be many builds. */
 static void choose_builds(struct ml_fleet_watch_row *row, const json_t *answer) {
     json_t *builds = json_object_get(answer, "builds");
     for (size_t i = 0; i < json_array_size(builds); i++) {

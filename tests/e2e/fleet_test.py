@@ -138,6 +138,26 @@ class Answers(Case):
         backwards = self.fleet(collector, "diff", "prog", "1.4", "1.3").out
         self.assertEqual([row[3] for row in re.findall(r"(?m)^ *([\d.]+) % +([\d.]+) % +([+-][\d.]+) .* (leak|cache)$", backwards)], ["cache", "leak"])
 
+    def test_a_selection_is_the_same_wherever_it_is_said(self):
+        collector = self.filled()
+        for number in range(20):
+            self.assertEqual(collector.send(trace([(LEAK, MIB, 9 * MIB, MIB), (CACHE, MIB, MIB, MIB)], build="", host="web-1", control=True), guid=f"no{number}"), 200)
+        self.assertEqual(collector.send(pprof([(LEAK, MIB, MIB)], build=NEW), guid="other"), 200)
+        collector.settle()
+        self.assertIn("20 dumps of prog build none", self.fleet(collector, "top", "prog", "none").out)
+        diff = self.fleet(collector, "diff", "prog", "1.3", "none", "--metric=peak").out
+        self.assertRegex(diff, r"after  none: 20 dumps by chance\nshares of a dump's peak, mean; .*\n")
+        self.assertRegex(diff, r"(?m)^ *14\.3 % +90\.0 % .* leak$")
+        self.assertRegex(self.fleet(collector, "diff", "prog", "1.3", "none", "--from=-1h").out, "leak")
+        self.assertIn("too few", self.fleet(collector, "diff", "prog", "1.3", "none", "--until=-1h").out)
+        stack = collector.ask("top", program="prog")["stacks"][0]["stack"]
+        reports = self.fleet(collector, "reports", "prog", f"--stack={stack}", "--host=web-9").out
+        self.assertEqual(re.findall(r"report (\w+)  build", reports), ["large"])
+        self.assertNotIn("large", self.fleet(collector, "reports", "prog", "--control", "--limit=100").out)
+        self.assertIn("has a stack 1;", self.fleet(collector, "reports", "--stack=1", code=3).err)
+        self.assertEqual(len(json.loads(self.fleet(collector, "flame", "prog", "--json", "--limit=2").out)["nodes"]), 2)
+        self.assertRegex(self.fleet(collector, "programs", "--host=web-9").out, r"(?m)^ +1 +0 +1 +1 .* prog$")
+
     def test_too_few_dumps_and_one_build_are_said(self):
         collector = self.filled(dumps=19)
         self.assertRegex(self.fleet(collector, "diff", "prog").out, "too few: 20 dumps by chance a side are wanted")
@@ -157,7 +177,7 @@ class Answers(Case):
         self.assertRegex(report, r"(?m)^host +web-9$")
         self.assertRegex(report, r"(?m)^500\.0 MiB +512,000 .* leak\n +< serve < main$")
         self.assertIn("there is no report 'nope'", self.fleet(collector, "report", "nope", code=3).err)
-        self.assertIn("no machine has a stack 12", self.fleet(collector, "hosts", "--stack=12", code=3).err)
+        self.assertIn("nothing that was asked for has a stack 12", self.fleet(collector, "hosts", "--stack=12", code=3).err)
 
     def test_times(self):
         collector = self.filled()

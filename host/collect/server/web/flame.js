@@ -1,7 +1,7 @@
 // The flame graph of everything that was chosen, or of two builds in one.
 import { ask } from "/ask.js";
 import { at, el } from "/dom.js";
-import { buildText, clean, countedText, nameText, tellersOf, withoutText } from "/names.js";
+import { buildId, buildText, clean, countedText, nameText, tellersOf, withoutText } from "/names.js";
 import { link, note, times, weeksText, where } from "/where.js";
 import { metric } from "/overview.js";
 
@@ -151,7 +151,7 @@ export async function show(signal) {
     ask("flame", { ...words, build: isDiff ? other : build }, signal),
     isDiff ? ask("flame", { ...words, build }, signal) : null,
     program ? ask("builds", { program, limit: 1000 }, signal) : null]);
-  const named = (id) => buildText(builds?.builds.find((one) => one.build_id === id) || { build_id: id });
+  const named = (id) => buildText(builds?.builds.find((one) => buildId(one) === id) || { build_id: id });
   const title = program ? nameText(program) : "All programs";
   return {
     answers: [answer, ...(before ? [before] : [])],

@@ -7,7 +7,7 @@ import * as overview from "/overview.js";
 import * as reports from "/reports.js";
 import { clockText, momentText, zoneText } from "/api.js";
 import { at, el } from "/dom.js";
-import { buildText, clean, nameText } from "/names.js";
+import { buildId, buildText, clean, nameText } from "/names.js";
 import { go, link, onWhere, takeToken, where } from "/where.js";
 
 const SLOW_MS = 1500; // then it is said that an answer is waited for
@@ -17,8 +17,8 @@ const TABS = [["", "Stacks"], ["flame", "Flame graph"], ["diff", "What changed"]
 const VIEWS = {
   "": { show: overview.show, filters: ["program", "build", "metric", "from", "until", "control"] },
   flame: { show: flame.show, filters: ["program", "build", "other", "metric", "from", "until", "control", "colour", "invert", "search"] },
-  diff: { show: diff.show, filters: ["program", "build", "other", "swap"] },
-  hosts: { show: hosts.show, filters: ["program", "build", "from", "until"] },
+  diff: { show: diff.show, filters: ["program", "build", "other", "swap", "metric", "from", "until"] },
+  hosts: { show: hosts.show, filters: ["program", "build", "from", "until", "control"] },
   reports: { show: reports.show, filters: ["program", "build", "from", "until", "control"] },
   report: { show: reports.showOne, filters: [] },
 };
@@ -58,7 +58,7 @@ function drawFilters(programs, builds) {
   at("build-name").textContent = isDiff ? "Before" : "Build";
   at("other-name").textContent = isDiff ? "after" : "compared with";
   fill(at("program"), "all", programs.map((one) => [one.program, nameText(one.program)]), where.program);
-  const ids = builds.filter((one) => one.build_id).map((one) => [one.build_id, buildText(one)]);
+  const ids = builds.map((one) => [buildId(one), buildText(one)]);
   fill(at("build"), isDiff ? "choose \u2026" : "all", ids, where.build);
   fill(at("other"), isDiff ? "choose \u2026" : "nothing", ids, where.other);
   for (const id of ["build", "other"]) { at(id).parentElement.hidden ||= !where.program; }

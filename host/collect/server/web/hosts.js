@@ -18,7 +18,7 @@ async function framesOfStack(signal) {
 }
 
 function row(one, most) {
-  const reports = link({ view: "reports", host: one.host, build: "" });
+  const reports = link({ view: "reports", host: one.host, build: "", stack: where.stack });
   return [
     el("div", {}, one.host ? el("a", { className: "name-link", href: reports, data: { row: "" } }, name(one.host)) : name(""), one.deviates ? el("span", { className: "badge", textContent: "deviates" }) : null),
     el("div", {}, sizeText(one.most_live_bytes), bar(one.most_live_bytes, most, one.deviates ? "odd" : "")),
@@ -41,19 +41,19 @@ function sentence(answer) {
 
 export async function show(signal) {
   const shown = rowsWanted(ROWS);
-  const { program, build, stack } = where;
+  const { program, build, stack, control } = where;
   if (!program && !stack) {
     const answer = await ask("programs", { limit: 1000 }, signal);
     const links = answer.programs.map((one) => el("li", {}, el("a", { href: link({ view: "hosts", program: one.program, build: "" }), data: { row: "" } }, name(one.program)), ` ${countText(one.hosts)}`));
     return { answers: [answer], title: "Machines", about: "Machines are compared within a program: which one?", content: [el("ul", { className: "choices view" }, ...links)] };
   }
-  const answer = await ask("hosts", { program, build, stack, ...times(), limit: shown }, signal);
+  const answer = await ask("hosts", { program, build, stack, control, ...times(), limit: shown }, signal);
   const frames = stack ? await framesOfStack(signal) : null;
   const most = Math.max(...answer.hosts.map((one) => one.most_live_bytes), 0);
   const columns = [["Machine", "wideCell"], ["Largest", "number barred", "Live in one report"], ["Mean", "number", "Of its reports"], ["Reports", "number"], ["A build of it", "wide"], ["Newest report", "wide"]];
   const about = stack ? `Machines whose reports hold ${frames ? stackText(frames) : "this stack"}, by the largest of one report.` : sentence(answer);
   const head = stack ? [el("div", { className: "view chosen-stack" }, frames
-    ? stackCell(frames, [["In the flame graph", flameLink(frames)], ["All machines", link({ view: "hosts" })]])
+    ? stackCell(frames, [["In the flame graph", flameLink(frames)], ["Reports that have it", link({ view: "reports", stack })], ["All machines", link({ view: "hosts" })]])
     : el("p", { textContent: `Stack ${clean(stack)}: it is not among those that hold most here, so its frames are not known.` }))] : [];
   const rest = answer.hosts.length >= shown && shown < 10000 ? [el("p", { className: "view" }, el("a", { textContent: `More than ${countText(shown)}`, href: here({ rows: Math.min(10000, shown * 4) }) }))] : [];
   return { answers: [answer], title: stack ? "Machines with a stack" : `Machines with ${nameText(program)}`, about,

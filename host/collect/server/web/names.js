@@ -22,6 +22,9 @@ export const versionText = (version) => cut(clean(version), 40);
 // The build's version where it has one; builds are told apart by their ids.
 export const buildText = (build) => build.version ? `${versionText(build.version)} (${idText(build.build_id) || "no id"})` : idText(build.build_id) || "(not told)";
 
+// As questions and the address call it: "" is any build.
+export const buildId = (build) => build.build_id || "none";
+
 export const countedText = (count, what) => `${countText(count)} ${what}${count === 1 ? "" : "s"}`;
 
 // Of an answer: the reports that say the metric ("live", "peak", "total"); and the words about those that do not.

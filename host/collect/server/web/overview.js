@@ -2,7 +2,7 @@
 import { ask } from "/ask.js";
 import { momentText } from "/api.js";
 import { bar, el, svg, table } from "/dom.js";
-import { clean, countedText, flameLink, idText, name, nameText, remember, stackCell, stackText, tellersOf, versionText, withoutText } from "/names.js";
+import { buildId, clean, countedText, flameLink, idText, name, nameText, remember, stackCell, stackText, tellersOf, versionText, withoutText } from "/names.js";
 import { here, link, rowsWanted, times, weeksText, where } from "/where.js";
 
 const STACKS = 15;
@@ -118,14 +118,14 @@ function buildRow(one, older, scale) {
   const figures = control
     ? `${sizeText(control.mean_live_bytes)}${control.dumps > 1 ? ` \u00b1 ${sizeText(control.mean_live_bytes_interval)}` : ""}`
     : `${sizeText(one.mean_live_bytes)}, none by chance`;
-  const isChosen = one.build_id !== "" && one.build_id === where.build;
+  const isChosen = buildId(one) === where.build;
   return [
-    el("div", {}, el("a", { className: "name-link", data: { row: "" }, href: link({ build: isChosen ? "" : one.build_id }), title: clean(one.build_id), aria: { current: String(isChosen) } }, el("bdi", { textContent: one.version ? versionText(one.version) : idText(one.build_id) || "(not told)" })),
+    el("div", {}, el("a", { className: "name-link", data: { row: "" }, href: link({ build: isChosen ? "" : buildId(one) }), title: clean(one.build_id), aria: { current: String(isChosen) } }, el("bdi", { textContent: one.version ? versionText(one.version) : idText(one.build_id) || "(not told)" })),
       el("div", { className: "tag wraps" }, `since ${new Date(one.first_ms).toISOString().slice(0, 10)}, `,
-        el("a", { textContent: countedText(one.hosts, "machine"), href: link({ view: "hosts", build: one.build_id }) }),
-        ...(older ? [", ", el("a", { textContent: "what changed", href: link({ view: "diff", build: older.build_id, other: one.build_id }), title: "Against the build before it" })] : []))),
+        el("a", { textContent: countedText(one.hosts, "machine"), href: link({ view: "hosts", build: buildId(one) }) }),
+        ...(older ? [", ", el("a", { textContent: "what changed", href: link({ view: "diff", build: buildId(older), other: buildId(one) }), title: "Against the build before it" })] : []))),
     el("div", { title: "Mean of the control reports, with its 95 % interval" }, drawBuild(one, scale), el("div", { className: "tag", textContent: figures })),
-    el("a", { textContent: countText(one.dumps), href: link({ view: "reports", build: one.build_id }), title: `${countText(control ? control.dumps : 0)} by chance` }),
+    el("a", { textContent: countText(one.dumps), href: link({ view: "reports", build: buildId(one) }), title: `${countText(control ? control.dumps : 0)} by chance` }),
   ];
 }
 

@@ -2,11 +2,10 @@
 import { ask } from "/ask.js";
 import { momentText } from "/api.js";
 import { bar, el, table } from "/dom.js";
-import { buildText, countedText, name, nameText, stackCell, toldSize } from "/names.js";
+import { buildId, buildText, clean, countedText, name, nameText, stackCell, toldSize } from "/names.js";
 import { here, link, rowsWanted, times, where } from "/where.js";
 
 const ROWS = 50;
-const LOOKED_THROUGH = 2000; // for those by chance
 
 const causeText = (one) => one.control ? "by chance" : nameText(one.trigger || one.reason);
 
@@ -29,14 +28,12 @@ function row(one, most) {
 
 export async function show(signal) {
   const wanted = rowsWanted(ROWS);
-  const { program, build, host, control } = where;
-  const asked = control ? Math.max(wanted, LOOKED_THROUGH) : wanted;
-  const answer = await ask("reports", { program, build, host, ...times(), limit: asked }, signal);
-  const found = (control ? answer.reports.filter((one) => one.control) : answer.reports).slice(0, wanted);
+  const { program, build, host, stack, control } = where;
+  const answer = await ask("reports", { program, build, host, stack, control, ...times(), limit: wanted }, signal);
+  const found = answer.reports;
   const most = Math.max(...found.map((one) => one.live_bytes), 0);
   const columns = [["Made", ""], ["Machine", "wide clip"], ["Program", "wide clip"], ["Build", "roomy clip"], ["Why", "wide clip"], ["Live", "number barred"], ["Peak", "number"]];
-  const about = `${found.length < wanted ? countedText(found.length, "report") : `The newest ${countText(found.length)} reports`}${program ? ` of ${nameText(program)}` : ""}${host ? ` from ${nameText(host)}` : ""}, the newest first.`
-    + (control && answer.reports.length >= asked ? ` Those by chance among the newest ${countText(asked)}.` : "");
+  const about = `${found.length < wanted ? countedText(found.length, "report") : `The newest ${countText(found.length)} reports`}${program ? ` of ${nameText(program)}` : ""}${host ? ` from ${nameText(host)}` : ""}${stack ? ` with stack ${clean(stack)}` : ""}, the newest first.`;
   const rest = answer.reports.length >= wanted && wanted < 10000 ? [el("p", { className: "view" }, el("a", { textContent: `More than ${countText(wanted)}`, href: here({ rows: Math.min(10000, wanted * 4) }) }))] : [];
   return { answers: [answer], title: host ? `Reports of ${nameText(host)}` : "Reports", about,
     content: [found.length ? table("Table of reports", columns, found.map((one) => row(one, most))) : el("p", { className: "view", textContent: "No report is of this selection." }), ...rest] };
@@ -52,7 +49,7 @@ function facts(one) {
     ["Private memory", sizeText(one.private_bytes)], ["Processes", countText(one.processes)],
     ["Machine", one.host ? el("a", { href: link({ view: "reports", host: one.host, program: one.program }) }, name(one.host)) : name("")],
     ["Program", el("a", { href: link({ program: one.program, build: "" }) }, name(one.program))],
-    ["Build", el("a", { href: link({ program: one.program, build: one.build_id }) }, name(one.build_id))], ["Version", name(one.version)],
+    ["Build", el("a", { href: link({ program: one.program, build: buildId(one) }) }, name(one.build_id))], ["Version", name(one.version)],
     ["Why it was made", el("bdi", { textContent: `${causeText(one)}${one.reason ? ` (${nameText(one.reason)})` : ""}` })],
     ["Sampling", one.sampling_bytes > 1 ? `one allocation in ${sizeText(one.sampling_bytes)}` : "every allocation"],
     ["Complete", yes(one.complete, "no event was lost", "events were lost")], ["Covered", yes(one.covered, "nothing is known to be unrecorded", "some memory was not recorded")],
