@@ -23,6 +23,7 @@ static const struct ml_command *const commands[] = {
     &ml_command_expand,
     &ml_command_list,
     &ml_command_entries,
+    &ml_command_container_names,
     &ml_command_page_data,
     &ml_command_report_rows,
     &ml_command_upload,
@@ -32,7 +33,7 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 static void list_commands(FILE *out) {
     fputs("memlog-analyzer COMMAND [OPTIONS] DUMP: reads dumps; memlog starts it.\n\n", out);
     for (size_t i = 0; i < COMMANDS; i++) {
-        fprintf(out, "  %-10s  %s\n", commands[i]->table.name, commands[i]->table.summary);
+        fprintf(out, "  %-15s  %s\n", commands[i]->table.name, commands[i]->table.summary);
     }
     fputs("\nmemlog-analyzer COMMAND --help tells more.\n", out);
 }

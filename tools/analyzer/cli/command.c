@@ -288,7 +288,9 @@ void ml_command_confine(const struct ml_load *load) {
         (void)ml_fetcher_start();
     }
     ml_process_files_start();
-    (void)ml_cache_keeper_start();
+    if (!load->is_of_processes) {
+        (void)ml_cache_keeper_start();
+    }
     ml_command_progress_begin();
     ml_confine(load->output_path, load->second_output_path);
 }
@@ -301,9 +303,13 @@ struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load) {
     options.search.alternative_dirs = load->alternative_dirs;
     options.search.breakpad_dirs = load->breakpad_dirs;
     options.search.process_file = ml_process_files_get;
+    options.search.kept_roots = ml_process_files_roots_count();
+    options.search.is_process_only = load->is_of_processes;
     options.fetch = load->is_fetching && ml_fetcher_start() ? ml_fetcher_get : NULL;
-    options.cache_folder = ml_cache_keeper_start(); /* it was checked before the sandbox */
-    options.keep = ml_cache_keeper_keep;
+    if (!load->is_of_processes) {
+        options.cache_folder = ml_cache_keeper_start(); /* it was checked before the sandbox */
+        options.keep = ml_cache_keeper_keep;
+    }
     return ml_symbolizer_new(&options);
 }
 

@@ -39,6 +39,7 @@ struct ml_command {
 };
 
 extern const struct ml_command ml_command_report;
+extern const struct ml_command ml_command_container_names;
 extern const struct ml_command ml_command_convert;
 extern const struct ml_command ml_command_check;
 extern const struct ml_command ml_command_diff;
@@ -246,6 +247,7 @@ struct ml_load {
     bool is_nameless;      /* functions need no names */
     bool finds_types; /* stacks have types by their frames, too; tools/analyzer/stacks/types.h */
     bool is_fetching; /* ask the servers of DEBUGINFOD_URLS */
+    bool is_of_processes; /* names by processes' files alone, and none from or into the cache */
 };
 
 /* Put up the sandbox (tools/analyzer/sandbox/confine.h), with the helpers outside that the load may

@@ -9,7 +9,14 @@
 #include <unistd.h>
 
 /* The helper's descriptors, after the three standard ones. */
-enum { QUESTIONS_FD = 3, ANSWERS_FD = 4, OWN_FD = 5, KEPT_FDS = 3, HIGH_FD = 10 };
+enum {
+    QUESTIONS_FD = 3,
+    ANSWERS_FD = 4,
+    OWN_FD = 5,
+    FIRST_FDS = 3,
+    FDS_MAX = FIRST_FDS + ML_HELPER_KEPT_MAX,
+    HIGH_FD = QUESTIONS_FD + FDS_MAX
+};
 
 /* The first byte of an answer. */
 enum { ANSWER_NO = 0, ANSWER_YES = 1, ANSWER_COMES = 2 };
@@ -120,22 +127,28 @@ const char *ml_helper_lost(size_t at) {
     return helpers[at]->is_gone ? helpers[at]->lost : "";
 }
 
-/* Keep only these three descriptors. The standard ones lead to /dev/null. */
-static bool keep_only(int questions_fd, int answers_fd, int own_fd) {
-    const int fds[KEPT_FDS] = {questions_fd, answers_fd, own_fd};
-    int high[KEPT_FDS];
+/* Keep only these. The standard ones lead to /dev/null. */
+static bool
+keep_only(const struct ml_helper *helper, int questions_fd, int answers_fd, int own_fd) {
+    int high[FDS_MAX] = {questions_fd, answers_fd, own_fd};
+    size_t count = FIRST_FDS + helper->kept_count;
     int nothing_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    bool done = nothing_fd >= 0;
+    bool done = nothing_fd >= 0 && count <= FDS_MAX;
 
-    for (int i = 0; i < KEPT_FDS; i++) {
-        int fd = fds[i] >= 0 ? fds[i] : nothing_fd;
-        high[i] = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
-        done = done && high[i] >= 0 && dup2(nothing_fd, STDIN_FILENO + i) >= 0;
+    for (size_t i = FIRST_FDS; done && i < count; i++) {
+        high[i] = helper->kept_fds[i - FIRST_FDS];
     }
-    for (int i = 0; i < KEPT_FDS; i++) {
-        done = done && dup2(high[i], QUESTIONS_FD + i) >= 0;
+    for (size_t i = 0; done && i < count; i++) {
+        high[i] = fcntl(high[i] >= 0 ? high[i] : nothing_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+        done = high[i] >= 0;
     }
-    return done && close_range(OWN_FD + 1, ~0U, 0) == 0;
+    for (int i = 0; done && i <= STDERR_FILENO; i++) {
+        done = dup2(nothing_fd, i) >= 0;
+    }
+    for (size_t i = 0; done && i < count; i++) {
+        done = dup2(high[i], QUESTIONS_FD + (int)i) >= 0;
+    }
+    return done && close_range(QUESTIONS_FD + (unsigned)count, ~0U, 0) == 0;
 }
 
 /* Closed pipes end the helpers. Wait for them here, as no other code does. */
@@ -178,7 +191,7 @@ void ml_helper_start(struct ml_helper *helper, ml_helper_serve *serve, int own_f
     helper->pid = fork();
     if (helper->pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent && keep_only(questions[0], answers[1], own_fd)) {
+        if (getppid() == parent && keep_only(helper, questions[0], answers[1], own_fd)) {
             serve(QUESTIONS_FD, ANSWERS_FD, OWN_FD);
         }
         _exit(0);

@@ -1,7 +1,7 @@
 /* The analyzer's processes outside its sandbox. Each is started before the sandbox, does one thing
  * for the analyzer, and parses only our own questions. Room: tools. Context: the main thread.
  *
- * One rule: a helper has its two pipes and one more descriptor, and no other of its starter's. It
+ * One rule: a helper has its two pipes and what it is given, and no other of its starter's. It
  * does not hold the caller's stdin, stdout or stderr, a dump or other helpers' pipes, so it never
  * delays the end of our output. A helper ends with this process; if one ends earlier, only its own
  * answers are missing. */
@@ -13,9 +13,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The first of those that it is given beside. */
+enum { ML_HELPER_KEPT_FD = 6, ML_HELPER_KEPT_MAX = 40 };
+
 struct ml_helper {
-    const char *lost; /* consequence of its absence: "debug files of servers may be missing" */
-    pid_t pid;        /* > 0: it was started */
+    const char *lost;    /* consequence of its absence: "debug files of servers may be missing" */
+    const int *kept_fds; /* more descriptors that it keeps, at its start */
+    size_t kept_count;
+    pid_t pid; /* > 0: it was started */
     int to_fd, from_fd;
     bool was_tried;
     bool is_gone; /* a question failed, since it is dead */

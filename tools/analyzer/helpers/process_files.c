@@ -4,30 +4,58 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/analyzer/helpers/helper.h"
+#include "tools/analyzer/helpers/rooted.h"
 
 /* Larger than any program; the copy is in memory. */
 static const off_t copy_max_bytes = (off_t)1 << 30;
 
+/* A file system of somebody else's may never answer. */
+enum { ANSWER_LIMIT_MS = 15000, END_LIMIT_MS = 1000 };
+
+/* Roots that the host has kept: ML_ROOTS_MAX and ML_ROOT_SPACES_MAX of host/analysis/roots.h. */
+enum { ROOTS_MAX = 128, SPACES_MAX = 32, TABLE_BYTES = ROOTS_MAX * (PATH_MAX + 16) };
+
 struct question {
     uint32_t pid;
-    uint32_t way; /* enum ml_process_way */
+    uint32_t way; /* enum ml_process_way, and the roots behind them */
     uint64_t start, end;
+    uint32_t is_debug;
     char path[PATH_MAX];
 };
 
-/* The helper, and the memory that it copies to. */
+struct kept_root {
+    int space; /* which of the namespaces; -1: the host's own */
+    const char *path;
+    int fd;         /* the worker's, once it was asked for; -1: it cannot be had */
+    bool was_tried; /* likewise */
+};
+
+/* The helper, and the memory that it copies to: files with code, and debug files. */
 static struct ml_helper helper = {
     .lost = "names may be missing whose files only running processes have"};
-static int helper_copy_fd;
+static int copy_fds[2];
+
+/* Set before the start. */
+static struct kept_root roots[ROOTS_MAX];
+static size_t roots_count;
+static int first_space_fd, spaces_count;
+
+/* In the helper: the descriptors that it has beside its first copy. */
+enum { COPY_DEBUG_FD = ML_HELPER_KEPT_FD, FIRST_SPACE_FD };
 
 /* Open the file as O_PATH by the link of a piece of its mapping. Only CAP_SYS_ADMIN may follow that
  * link. */
@@ -53,105 +81,275 @@ static int open_mapped(const struct question *question) {
     return fd;
 }
 
-static int open_asked(const struct question *question) {
-    char path[sizeof "/proc/4294967295/root/" + PATH_MAX];
-    const char *link = "exe";
-    bool is_named = question->way == ML_PROCESS_ROOT || question->way == ML_PROCESS_FOLDER;
+static int open_link(uint32_t pid, const char *name) {
+    char path[sizeof "/proc/4294967295/" + 16];
 
-    if (question->way == ML_PROCESS_MAPPED) {
-        return open_mapped(question);
-    }
-    if (is_named) {
-        link = question->way == ML_PROCESS_ROOT ? "root/" : "cwd/";
-    }
-    snprintf(
-        path,
-        sizeof path,
-        "/proc/%" PRIu32 "/%s%s",
-        question->pid,
-        link,
-        is_named ? question->path : ""
-    );
+    snprintf(path, sizeof path, "/proc/%" PRIu32 "/%s", pid, name);
     return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* Open the file for reading if it is a regular one, since opening a device may have effects. -1: it
- * is none. */
-static int open_regular(const struct question *question, struct stat *out_status) {
-    char path[sizeof "/proc/self/fd/2147483647"];
-    int place_fd = open_asked(question);
-    int fd = -1;
+/* A path of the process's, below its root. */
+static int open_rooted(int take_root_fd, const char *path) {
+    int fd = take_root_fd >= 0 ? ml_rooted_open(take_root_fd, path) : -1;
 
-    if (place_fd < 0) {
+    if (take_root_fd >= 0) {
+        close(take_root_fd);
+    }
+    return fd;
+}
+
+/* A path that begins where the process stands. */
+static int open_in_folder(const struct question *question) {
+    char link[sizeof "/proc/4294967295/cwd"];
+    char path[2 * PATH_MAX];
+    ssize_t count = 0;
+
+    snprintf(link, sizeof link, "/proc/%" PRIu32 "/cwd", question->pid);
+    count = readlink(link, path, PATH_MAX - 1);
+    if (count <= 0 || path[0] != '/') {
         return -1;
     }
-    if (fstat(place_fd, out_status) == 0 && S_ISREG(out_status->st_mode)) {
-        snprintf(path, sizeof path, "/proc/self/fd/%d", place_fd);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path + count, sizeof path - (size_t)count, "/%s", question->path);
+    return open_rooted(open_link(question->pid, "root"), path);
+}
+
+static int open_root(const struct kept_root *root) {
+    int top_fd = root->space >= 0 ? ml_rooted_top(FIRST_SPACE_FD + root->space)
+                                  : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return open_rooted(top_fd, root->path);
+}
+
+/* The path as the process has it. Whoever asked the kernel about a process in a chroot was told the
+ * way to the root, too. */
+static const char *path_of(const struct question *question) {
+    const char *root = "/";
+    size_t count = 0;
+
+    if (question->way >= ML_PROCESS_WAYS && question->way - ML_PROCESS_WAYS < roots_count) {
+        root = roots[question->way - ML_PROCESS_WAYS].path;
     }
-    close(place_fd);
-    return fd;
+    count = strlen(root);
+    return root[1] && strncmp(question->path, root, count) == 0 && question->path[count] == '/'
+               ? question->path + count
+               : question->path;
+}
+
+/* Below a root that the host has kept. */
+static int open_kept(const struct question *question) {
+    struct kept_root *root = &roots[question->way - ML_PROCESS_WAYS];
+
+    if (question->way - ML_PROCESS_WAYS >= roots_count) {
+        return -1;
+    }
+    if (!root->was_tried) {
+        root->was_tried = true;
+        root->fd = open_root(root);
+    }
+    return root->fd >= 0 ? ml_rooted_open(root->fd, path_of(question)) : -1;
+}
+
+static int open_asked(const struct question *question) {
+    switch (question->way) {
+    case ML_PROCESS_MAPPED:
+        return open_mapped(question);
+    case ML_PROCESS_ROOT:
+        return open_rooted(open_link(question->pid, "root"), question->path);
+    case ML_PROCESS_FOLDER:
+        return open_in_folder(question);
+    case ML_PROCESS_PROGRAM:
+        return open_link(question->pid, "exe");
+    default:
+        return open_kept(question);
+    }
 }
 
 /* Whether the file's own path leads to the same file. Then no copy is needed. */
 static bool is_known(const struct question *question, const struct stat *status) {
     struct stat named;
 
-    return stat(question->path, &named) == 0 && named.st_dev == status->st_dev &&
-           named.st_ino == status->st_ino;
+    return !question->is_debug && stat(path_of(question), &named) == 0 &&
+           named.st_dev == status->st_dev && named.st_ino == status->st_ino;
+}
+
+/* The copy has the file's holes, too: a hole takes no memory. */
+static bool copy_all(int fd, int copy_fd, off_t count_bytes) {
+    bool done = ftruncate(copy_fd, 0) == 0 && ftruncate(copy_fd, count_bytes) == 0;
+    off_t at = done ? lseek(fd, 0, SEEK_DATA) : -1;
+
+    while (done && at >= 0 && at < count_bytes) {
+        off_t end = lseek(fd, at, SEEK_HOLE);
+
+        done = end > at && lseek(copy_fd, at, SEEK_SET) == at;
+        while (done && at < end) {
+            done = sendfile(copy_fd, fd, &at, (size_t)(end - at)) > 0;
+        }
+        at = done ? lseek(fd, end, SEEK_DATA) : -1;
+    }
+    return done;
 }
 
 static bool copy_asked(const struct question *question, int copy_fd) {
     struct stat status;
-    off_t left = 0;
-    int fd = open_regular(question, &status);
-    bool done = fd >= 0 && status.st_size <= copy_max_bytes && !is_known(question, &status) &&
-                ftruncate(copy_fd, 0) == 0 && lseek(copy_fd, 0, SEEK_SET) == 0;
+    int fd = ml_rooted_read(open_asked(question));
+    bool done = fd >= 0 && fstat(fd, &status) == 0 && status.st_size <= copy_max_bytes &&
+                !is_known(question, &status) &&
+                copy_all(fd, question->is_debug ? COPY_DEBUG_FD : copy_fd, status.st_size);
 
-    for (left = done ? status.st_size : 0; done && left > 0;) {
-        ssize_t count = sendfile(copy_fd, fd, NULL, (size_t)left);
-        done = count > 0;
-        left -= count;
-    }
     if (fd >= 0) {
         close(fd);
     }
     return done;
 }
 
+/* Who opens the files: a process of its own, so that it can be ended where a file system hangs. */
+struct worker {
+    pid_t pid; /* 0: there is none; -1: one hangs and cannot be ended */
+    int to_fd, from_fd;
+    int asked_fd, answered_fd; /* the helper's own ways, which are not the worker's */
+    int copy_fd;
+};
+
+static void work(int questions_fd, int answers_fd, int copy_fd, pid_t parent) {
+    struct question question;
+    bool goes_on = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
+
+    while (goes_on && ml_helper_read(questions_fd, &question, sizeof question)) {
+        char answer = copy_asked(&question, copy_fd) ? 1 : 0;
+        goes_on = write(answers_fd, &answer, 1) == 1;
+    }
+    _exit(0);
+}
+
+static bool worker_start(struct worker *worker) {
+    pid_t parent = getpid();
+    int questions[2];
+    int answers[2];
+
+    if (pipe2(questions, O_CLOEXEC) != 0) {
+        return false;
+    }
+    if (pipe2(answers, O_CLOEXEC) != 0) {
+        close(questions[0]);
+        close(questions[1]);
+        return false;
+    }
+    worker->pid = fork();
+    if (worker->pid == 0) {
+        close(questions[1]);
+        close(worker->asked_fd);
+        close(worker->answered_fd);
+        work(questions[0], answers[1], worker->copy_fd, parent);
+    }
+    close(questions[0]);
+    close(answers[1]);
+    worker->to_fd = questions[1];
+    worker->from_fd = answers[0];
+    return worker->pid > 0;
+}
+
+/* It did not answer. One that cannot be ended may still write into a copy some day: then nothing is
+ * copied any more. */
+static void worker_end(struct worker *worker) {
+    int waited_ms = 0;
+
+    (void)kill(worker->pid, SIGKILL);
+    while (waitpid(worker->pid, NULL, WNOHANG) == 0 && waited_ms < END_LIMIT_MS) {
+        (void)poll(NULL, 0, 10);
+        waited_ms += 10;
+    }
+    close(worker->to_fd);
+    close(worker->from_fd);
+    worker->pid = waited_ms < END_LIMIT_MS ? 0 : -1;
+}
+
+static bool worker_ask(struct worker *worker, const struct question *question) {
+    struct pollfd answer = {.events = POLLIN};
+    char done = 0;
+
+    if (worker->pid < 0 || (worker->pid == 0 && !worker_start(worker))) {
+        return false;
+    }
+    answer.fd = worker->from_fd;
+    if (write(worker->to_fd, question, sizeof *question) == (ssize_t)sizeof *question &&
+        poll(&answer, 1, ANSWER_LIMIT_MS) == 1 && read(worker->from_fd, &done, 1) == 1) {
+        return done == 1;
+    }
+    worker_end(worker);
+    return false;
+}
+
 static void serve(int questions_fd, int answers_fd, int copy_fd) {
+    struct worker worker = {
+        .pid = 0, .asked_fd = questions_fd, .answered_fd = answers_fd, .copy_fd = copy_fd};
     struct question question;
     bool goes_on = true;
 
+    (void)signal(SIGPIPE, SIG_IGN);
     while (goes_on && ml_helper_read(questions_fd, &question, sizeof question)) {
         question.path[sizeof question.path - 1] = '\0';
-        goes_on = ml_helper_answer(answers_fd, copy_asked(&question, copy_fd), NULL, 0);
+        goes_on = ml_helper_answer(answers_fd, worker_ask(&worker, &question), NULL, 0);
     }
+}
+
+void ml_process_files_roots(int table_fd, int space_fd) {
+    char *table = calloc(1, TABLE_BYTES + 1);
+    ssize_t count = table ? pread(table_fd, table, TABLE_BYTES, 0) : 0;
+
+    first_space_fd = space_fd;
+    for (char *at = table; at && at < table + count && roots_count < ROOTS_MAX;
+         at += strlen(at) + 1) {
+        char *path = strchr(at, ' ');
+        int space = (int)strtol(at, NULL, 10);
+
+        if (path && space >= -1 && space < SPACES_MAX) {
+            roots[roots_count++] = (struct kept_root){.space = space, .path = path + 1};
+            spaces_count = space >= spaces_count ? space + 1 : spaces_count;
+        }
+    }
+}
+
+size_t ml_process_files_roots_count(void) {
+    return roots_count;
 }
 
 void ml_process_files_start(void) {
+    int kept[1 + SPACES_MAX];
+
     if (helper.was_tried) {
         return;
     }
-    helper_copy_fd = memfd_create("memlog-process-file", MFD_CLOEXEC);
-    if (helper_copy_fd >= 0) {
-        ml_helper_start(&helper, serve, helper_copy_fd);
+    copy_fds[0] = memfd_create("memlog-process-file", MFD_CLOEXEC);
+    copy_fds[1] = memfd_create("memlog-process-debug", MFD_CLOEXEC);
+    kept[0] = copy_fds[1];
+    for (int i = 0; i < spaces_count; i++) {
+        kept[1 + i] = first_space_fd + i;
     }
+    helper.kept_fds = kept;
+    helper.kept_count = 1 + (size_t)spaces_count;
+    if (copy_fds[0] >= 0 && copy_fds[1] >= 0) {
+        ml_helper_start(&helper, serve, copy_fds[0]);
+    }
+    helper.kept_fds = NULL;
+    helper.kept_count = 0;
 }
 
 bool ml_process_files_get(
-    const struct ml_symbol_wanted *wanted,
-    enum ml_process_way way,
-    char *out_path,
-    unsigned long path_bytes
+    const struct ml_process_wanted *wanted, char *out_path, unsigned long path_bytes
 ) {
     struct question question = {
-        .pid = wanted->pid, .way = way, .start = wanted->start, .end = wanted->end};
+        .pid = wanted->pid,
+        .way = wanted->way,
+        .start = wanted->start,
+        .end = wanted->end,
+        .is_debug = wanted->is_debug,
+    };
+    int copy_fd = copy_fds[wanted->is_debug ? 1 : 0];
 
     if (strlen(wanted->path) >= sizeof question.path) {
         return false;
     }
     memcpy(question.path, wanted->path, strlen(wanted->path));
     return ml_helper_ask(&helper, &question, sizeof question, NULL, 0) &&
-           (size_t)snprintf(out_path, path_bytes, "/proc/self/fd/%d", helper_copy_fd) < path_bytes;
+           (size_t)snprintf(out_path, path_bytes, "/proc/self/fd/%d", copy_fd) < path_bytes;
 }

@@ -32,6 +32,7 @@ void ml_watched_begin(int status_fd) {
 
     /* The host's program may ignore it, and then nobody could be waited for. */
     (void)signal(SIGCHLD, SIG_DFL);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     const pid_t child = fork();
     if (child == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -46,6 +47,11 @@ void ml_watched_begin(int status_fd) {
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
         (void)!write(status_fd, &status, sizeof status);
+        (void)close(status_fd);
+        /* A helper that hangs in a file system ends when it can, and is not the host's to wait
+         * for. */
+        while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
+        }
     }
     _exit(EXIT_SUCCESS);
 }

@@ -81,8 +81,12 @@ struct ml_symbol_file *ml_stacks_open_file(
 
 static struct ml_symbol_file *
 file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
+    const bool is_told = code->is_symbolized; /* by the dump, which was taken first */
     struct ml_symbol_file *file = ml_stacks_open_file(code, symbolizer, &code->trouble);
 
+    if (is_told && code->trouble) {
+        code->trouble = "the dump brings all names that were found of it";
+    }
     if (file && !ml_symbol_file_text(file, &code->text)) {
         code->text = (struct ml_text_segment){0};
     }

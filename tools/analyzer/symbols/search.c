@@ -289,24 +289,94 @@ static bool try_recorded(const struct looking *looking, bool *out_seen) {
     return false;
 }
 
-/* While the process runs its files are there, even when their names are not. */
+/* By one way through a process. */
+static bool try_way(const struct looking *looking, uint32_t way, const char *path, bool is_debug) {
+    const struct ml_symbol_wanted *wanted = looking->wanted;
+    const struct ml_process_wanted file = {
+        .path = path,
+        .pid = wanted->pid,
+        .start = wanted->start,
+        .end = wanted->end,
+        .way = way,
+        .is_debug = is_debug,
+    };
+    char found[PATH_MAX];
+
+    return looking->search->options.process_file(&file, found, sizeof found) &&
+           propose(looking, !is_debug, "%s", found);
+}
+
+/* While the process runs its files are there, even when their names are not. When it has ended its
+ * root may be. */
 static bool try_process(const struct looking *looking) {
     const struct ml_symbol_search_options *options = &looking->search->options;
     const struct ml_symbol_wanted *wanted = looking->wanted;
-    char found[PATH_MAX];
 
-    if (!options->process_file || wanted->pid == 0) {
+    if (!options->process_file) {
         return false;
     }
-    for (enum ml_process_way way = 0; way < ML_PROCESS_WAYS; way++) {
+    for (uint32_t way = 0; wanted->pid != 0 && way < ML_PROCESS_WAYS; way++) {
         bool fits = (way != ML_PROCESS_ROOT && way != ML_PROCESS_FOLDER) ||
                     (way == ML_PROCESS_ROOT) == (wanted->path[0] == '/');
-        if (fits && options->process_file(wanted, way, found, sizeof found) &&
-            propose(looking, true, "%s", found)) {
+        if (fits && try_way(looking, way, wanted->path, false)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; wanted->path[0] == '/' && i < options->kept_roots; i++) {
+        if (try_way(looking, ML_PROCESS_WAYS + i, wanted->path, false)) {
             return true;
         }
     }
     return false;
+}
+
+/* A debug file at a path below each root. */
+__attribute__((format(printf, 2, 3))) static bool
+try_roots(const struct looking *looking, const char *format, ...) {
+    const struct ml_symbol_search_options *options = &looking->search->options;
+    char path[PATH_MAX];
+    va_list arguments;
+    int count = 0;
+
+    va_start(arguments, format);
+    count = vsnprintf(path, sizeof path, format, arguments);
+    va_end(arguments);
+    if (count <= 0 || count >= (int)sizeof path) {
+        return false;
+    }
+    if (looking->wanted->pid != 0 && try_way(looking, ML_PROCESS_ROOT, path, true)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < options->kept_roots; i++) {
+        if (try_way(looking, ML_PROCESS_WAYS + i, path, true)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ml_symbol_search_process_debug(
+    struct ml_symbol_search *search,
+    const struct ml_symbol_wanted *wanted,
+    const char *debug_link,
+    ml_symbol_try *try,
+    void *context
+) {
+    static const char root[] = "/usr/lib/debug";
+    struct looking looking = {
+        .search = search, .wanted = wanted, .try = try, .context = context, .hex = ""};
+    const char *slash = strrchr(wanted->path, '/');
+    int folder = slash ? (int)(slash - wanted->path) : 0;
+    const char *path = wanted->path;
+
+    if (!search->options.process_file || path[0] != '/' || !ml_build_id_hex(wanted, looking.hex)) {
+        return false;
+    }
+    return try_roots(&looking, "%s/.build-id/%.2s/%s.debug", root, looking.hex, looking.hex + 2) ||
+           (debug_link && !strchr(debug_link, '/') &&
+            (try_roots(&looking, "%.*s/%s", folder, path, debug_link) ||
+             try_roots(&looking, "%.*s/.debug/%s", folder, path, debug_link) ||
+             try_roots(&looking, "%s%.*s/%s", root, folder, path, debug_link)));
 }
 
 static bool try_debug_files(const struct looking *looking) {
@@ -329,6 +399,9 @@ bool ml_symbol_search(
 
     *out_seen = false;
     (void)ml_build_id_hex(wanted, looking.hex);
+    if (search->options.is_process_only) {
+        return wanted->path[0] != '\0' && try_process(&looking);
+    }
     if (wanted->path[0] == '\0') {
         return try_debug_files(&looking);
     }

@@ -31,13 +31,22 @@ struct ml_symbol_wanted {
 };
 
 /* Ways to a file through a process that has it: the mapping, the path below the process's root, the
- * path below its current folder, its program. */
+ * path below its current folder, its program. Behind them the roots that the host has kept. */
 enum ml_process_way {
     ML_PROCESS_MAPPED,
     ML_PROCESS_ROOT,
     ML_PROCESS_FOLDER,
     ML_PROCESS_PROGRAM,
     ML_PROCESS_WAYS
+};
+
+/* A file that a process has. */
+struct ml_process_wanted {
+    const char *path;
+    uint32_t pid;
+    uint64_t start, end; /* its mapping there */
+    uint32_t way;        /* enum ml_process_way; from ML_PROCESS_WAYS on a kept root */
+    bool is_debug;       /* a debug file, beside the file that is open */
 };
 
 struct ml_symbol_search_options {
@@ -48,13 +57,12 @@ struct ml_symbol_search_options {
         *breakpad_dirs;     /* folders of Breakpad's symbol files, separated by ':'; NULL: none */
     const char *debug_root; /* NULL: /usr/lib/debug */
     const char *debuginfod_cache; /* NULL: none */
-    /* Gets the path of a file of a running process (tools/analyzer/helpers/process_files.h); NULL:
-     * nobody does. */
+    /* Gets the path of a file of a process (tools/analyzer/helpers/process_files.h); NULL: nobody
+     * does. */
     bool (*process_file
-    )(const struct ml_symbol_wanted *wanted,
-      enum ml_process_way way,
-      char *out_path,
-      unsigned long path_bytes);
+    )(const struct ml_process_wanted *wanted, char *out_path, unsigned long path_bytes);
+    size_t kept_roots;    /* that it knows */
+    bool is_process_only; /* what is not found so is left to those who read the dump */
 };
 
 /* The options that the environment sets. Their texts are the environment's; the cache's path is in
@@ -91,6 +99,16 @@ bool ml_symbol_search(
 bool ml_symbol_search_debug(
     struct ml_symbol_search *search,
     const struct ml_symbol_wanted *wanted,
+    ml_symbol_try *try,
+    void *context
+);
+
+/* The same below the roots of processes that have the file: by build id, and by the name that the
+ * file gives; NULL: it gives none. */
+bool ml_symbol_search_process_debug(
+    struct ml_symbol_search *search,
+    const struct ml_symbol_wanted *wanted,
+    const char *debug_link,
     ml_symbol_try *try,
     void *context
 );

@@ -27,7 +27,8 @@ struct ml_symbol_file {
     Dwfl_Module *module;
     uint64_t bias; /* libdwfl's address = ELF address + bias */
     struct ml_symbol_wanted wanted;
-    bool is_module; /* the module itself, not its debug file alone */
+    bool is_module;     /* the module itself, not its debug file alone */
+    bool is_of_process; /* found by a process that has it */
     struct ml_elf_symbols symbols;
     struct ml_dwarf_functions functions;
     struct ml_breakpad breakpad; /* where there is no DWARF */
@@ -175,6 +176,10 @@ static int find_debuginfo(
     }
     debug.wanted = &file->wanted;
     if (ml_symbol_search_debug(file->owner->search, &file->wanted, try_debug_file, &debug) ||
+        (file->is_of_process &&
+         ml_symbol_search_process_debug(
+             file->owner->search, &file->wanted, debuglink_file, try_debug_file, &debug
+         )) ||
         fetch_debug_file(file->owner, &file->wanted, try_debug_file, &debug)) {
         return debug.fd;
     }
@@ -252,10 +257,14 @@ static bool file_load(
     return true;
 }
 
+/* Where a copy of a process's file is found (tools/analyzer/helpers/process_files.h). */
+static const char process_prefix[] = "/proc/self/fd/";
+
 static bool try_module(void *context, const char *path, bool is_module) {
     struct ml_symbol_file *file = context;
 
     file->is_module = is_module;
+    file->is_of_process = strncmp(path, process_prefix, sizeof process_prefix - 1) == 0;
     return file_load(file, path, file->wanted.build_id, file->wanted.build_id_bytes);
 }
 
