@@ -6,6 +6,7 @@
 
 #include <ev.h>
 
+#include "host/analysis/roots.h"
 #include "host/engine/engine.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/processes/member.h"
@@ -54,6 +55,7 @@ struct ml_gap {
     PART(ml_finish, finish)                                                                        \
     PART(ml_governor, governor)                                                                    \
     PART(ml_list, list)                                                                            \
+    PART(ml_dump_names, names)                                                                     \
     PART(ml_peak, peak)                                                                            \
     PART(ml_rates, rates)                                                                          \
     PART(ml_supervisor, supervisor)                                                                \
@@ -69,7 +71,8 @@ enum ml_said {
     ML_SAID_COARSER,     /* the service is short of memory and has a process sampled */
     ML_SAID_DROPPED,     /* the service keeps only the totals of a process */
     ML_SAID_QUOTA,       /* the same, as a process uses more than its share */
-    ML_SAID_OVERHEAD     /* a process costs more than was promised */
+    ML_SAID_OVERHEAD,    /* a process costs more than was promised */
+    ML_SAID_NAMES        /* names of containers' code do not get into dumps */
 };
 
 struct ml_engine {
@@ -93,6 +96,7 @@ struct ml_engine {
     enum ml_engine_service service_state;
     void (*on_service)(void *context, pid_t pid);
     struct ml_members members;
+    struct ml_roots roots; /* that members have, or had at the last dump */
     struct ml_unrecorded_table unrecorded;
     uint32_t said; /* bits by enum ml_said */
     struct ml_pipe_budget budget;

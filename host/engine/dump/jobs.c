@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "host/engine/dump/names.h"
 #include "host/engine/dump/order.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/list/walk.h"
@@ -87,6 +88,35 @@ static void keep_words(struct ml_engine *engine, const struct ml_dump_trigger *t
     (void)snprintf(words->text, sizeof(words->text), "%s", trigger->reason);
 }
 
+/* Nobody asks for the names of its code. */
+static bool lacks_places(const struct ml_dump_job *job) {
+    return job->content == MEMLOG_SERVICE_DUMP_CONTENT_SERIES ||
+           job->content == MEMLOG_SERVICE_DUMP_CONTENT_GROWTH;
+}
+
+/* The first job's dump has all that it will have. */
+static void settle(struct ml_engine *engine) {
+    struct ml_dump_job *job = engine->jobs->first;
+    struct ml_error_message error = {.text = ""};
+    if (keep_file(job, job->is_whole, &error) != ML_OK) {
+        end_job(engine, "", false, error.text);
+        return;
+    }
+    if (job->is_whole) {
+        ml_error_set(&error, "%s", job->trouble);
+    } else {
+        ml_error_set(
+            &error, "%s: %s was cut off, what it holds can be read", job->trouble, job->file.path
+        );
+    }
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s", job->is_snapshot ? "snapshot" : job->file.path);
+    if (!job->is_snapshot) {
+        keep_words(engine, &job->trigger);
+    }
+    end_job(engine, path, job->is_complete, error.text);
+}
+
 static void
 on_dumped(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply) {
     struct ml_engine *engine = context;
@@ -99,34 +129,32 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
         job->started = false;
         return;
     }
-    char trouble[MEMLOG_SERVICE_DUMP_REPLY_TROUBLE_LIMIT + 1];
-    const bool has_reply = status == ML_OK;
-    ml_string_copy(
-        trouble, sizeof(trouble), has_reply ? reply->trouble : ml_string_of(ml_status_text(status))
-    );
-    if (!has_reply || reply->written_bytes == 0) {
-        ml_error_set(&error, "memlog-service did not write it: %s", trouble);
+    if (status == ML_OK) {
+        job->is_whole = reply->whole;
+        job->is_complete = reply->complete;
+        ml_string_copy(job->trouble, sizeof(job->trouble), reply->trouble);
+    }
+    if (status != ML_OK || reply->written_bytes == 0) {
+        ml_error_set(
+            &error,
+            "memlog-service did not write it: %s",
+            status == ML_OK ? job->trouble : ml_status_text(status)
+        );
         discard_file(job);
         end_job(engine, "", false, error.text);
         return;
     }
-    if (keep_file(job, reply->whole, &error) != ML_OK) {
-        end_job(engine, "", false, error.text);
+    if (!job->is_whole || lacks_places(job)) {
+        settle(engine);
         return;
     }
-    if (reply->whole) {
-        ml_error_set(&error, "%s", trouble);
+    ml_dump_unguard(engine); /* the service is done */
+    if (job->is_snapshot) {
+        ml_dump_names_add_known(engine, job->file.fd);
+        settle(engine);
     } else {
-        ml_error_set(
-            &error, "%s: %s was cut off, what it holds can be read", trouble, job->file.path
-        );
+        ml_dump_names_add(engine, job->file.fd, settle);
     }
-    char path[PATH_MAX];
-    (void)snprintf(path, sizeof(path), "%s", job->is_snapshot ? "snapshot" : job->file.path);
-    if (!job->is_snapshot) {
-        keep_words(engine, &job->trigger);
-    }
-    end_job(engine, path, reply->complete, error.text);
 }
 
 void ml_dump_guard(struct ml_engine *engine, uint32_t deadline_ms) {
@@ -188,6 +216,7 @@ static void ask_service(struct ml_engine *engine) {
     if (job->content != MEMLOG_SERVICE_DUMP_CONTENT_SERIES) {
         hand_code(engine);
     }
+    ml_dump_names_note(engine);
     struct memlog_service_dump_request request = {.file = job->file.fd};
     ml_dump_order_init(engine, job, &request.order);
     ml_dump_guard(engine, request.order.deadline_ms);
@@ -303,10 +332,12 @@ void ml_dump_notice(
 void ml_dump_jobs_init(struct ml_engine *engine) {
     engine->jobs->folder.folder_fd = -1;
     ml_timer_init(&engine->jobs->guard_timer, on_guard, engine);
+    ml_dump_names_init(engine);
 }
 
 void ml_dump_jobs_fini(struct ml_engine *engine) {
     ml_dump_unguard(engine);
+    ml_dump_names_fini(engine);
     while (engine->jobs->first != NULL) {
         struct ml_dump_job *job = engine->jobs->first;
         engine->jobs->first = job->next;

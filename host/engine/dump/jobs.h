@@ -27,8 +27,10 @@ struct ml_dump_job {
     bool is_snapshot;  /* into the caller's own file.fd, not into the folder */
     bool reads_memory; /* for it, though it is a snapshot: a dump always does */
     enum memlog_service_dump_content content;
-    bool started;   /* processes are read for it, or the service writes it */
-    unsigned tries; /* services that have died over it */
+    bool started;               /* processes are read for it, or the service writes it */
+    unsigned tries;             /* services that have died over it */
+    bool is_whole, is_complete; /* once the service has written it */
+    char trouble[MEMLOG_SERVICE_DUMP_REPLY_TROUBLE_LIMIT + 1];
     struct ml_dump_job *next;
 };
 

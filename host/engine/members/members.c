@@ -158,6 +158,8 @@ void ml_member_release(struct ml_engine *engine, struct ml_member *member) {
     }
     ev_timer_stop(engine->loop, &member->look_timer);
     ml_code_files_fini(&member->code_files);
+    ml_roots_leave(&engine->roots, member->root_id);
+    member->root_id = 0;
     ml_endpoint_close(&member->endpoint, &engine->budget);
     ml_engine_tell_pipes(engine);
 }
@@ -279,5 +281,6 @@ struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
     ml_process_executable(pid, executable, sizeof(executable));
     ml_member_executable(member, executable);
     ml_code_files_look(&member->code_files, pid);
+    member->root_id = ml_roots_join(&engine->roots, pid);
     return member;
 }

@@ -10,6 +10,7 @@
 #include "host/engine/commands/listen.h"
 #include "host/engine/dump/folder.h"
 #include "host/engine/dump/jobs.h"
+#include "host/engine/dump/names.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/list/events.h"
 #include "host/engine/list/known.h"
@@ -202,6 +203,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         );
     }
     ml_members_fini(&engine->members);
+    ml_roots_fini(&engine->roots);
     ml_memory_history_fini(&engine->tree_memory);
     for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
         free(engine->not_profiled[i].path);
