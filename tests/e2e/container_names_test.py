@@ -1,10 +1,13 @@
 """Names of code that lies in another root: they are in the dump when the container has gone, and no hostile root lends others' names or holds memlog up."""
+import ctypes
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
+import threading
 import unittest
 
 import harness
@@ -14,7 +17,7 @@ from symbols_test import SIZE, Keeper
 PLACE = "/memlog-container-program"
 PROGRAM = f"{PLACE}/keeper"
 NOBODY = 65534
-MNT_DETACH, SYS_PIVOT_ROOT = 2, 155
+MNT_DETACH, SYS_PIVOT_ROOT, FUSE_INIT = 2, 155, 26
 
 # It allocates, tells so, and waits for a line where there is an argument.
 SOURCE = """
@@ -320,6 +323,40 @@ class Chroot(Container):
         self.go_on(process)
         shutil.rmtree(self.root)
         self.assert_named(self.collapsed(self.dump_of(process)))
+
+    @unittest.skipUnless(os.path.exists("/dev/fuse"), "needs /dev/fuse")
+    def test_a_file_system_that_never_answers_holds_nobody_up(self):
+        """The run ends, though a process that looked for the file cannot be ended before the file system is."""
+        process = self.chrooted(PROGRAM)
+        place = str(self.inside(PLACE)).encode()
+        libc = ctypes.CDLL(None, use_errno=True)
+        device = os.open("/dev/fuse", os.O_RDWR)
+        asked = threading.Event()
+        self.assertEqual(libc.mount(b"memlog-test", place, b"fuse", 0, b"fd=%d,rootmode=40000,user_id=0,group_id=0" % device), 0, os.strerror(ctypes.get_errno()))
+
+        def end():
+            libc.umount2(place, MNT_DETACH)
+            os.close(device)
+
+        self.addCleanup(end)
+
+        def serve():
+            while True:
+                try:
+                    request = os.read(device, 1 << 20)
+                except OSError:
+                    return
+                _, call, unique = struct.unpack("<IIQ", request[:16])
+                if call == FUSE_INIT:
+                    answer = struct.pack("<IIIIHHIIHH", 7, 31, 1 << 16, 0, 12, 10, 1 << 16, 1, 0, 0) + bytes(28)
+                    os.write(device, struct.pack("<IiQ", 16 + len(answer), 0, unique) + answer)
+                else:
+                    asked.set()
+
+        threading.Thread(target=serve, daemon=True).start()
+        self.go_on(process)
+        self.assertTrue(asked.is_set(), "somebody has looked for the file")
+        self.assertGreater(self.dump_of(process).stat().st_size, 0)
 
 
 if __name__ == "__main__":

@@ -286,7 +286,8 @@ static void serve(int questions_fd, int answers_fd, int copy_fd) {
     bool goes_on = true;
 
     (void)signal(SIGPIPE, SIG_IGN);
-    while (goes_on && ml_helper_read(questions_fd, &question, sizeof question)) {
+    /* Without a worker there is nothing to do: the analyzer says what is missing. */
+    while (goes_on && worker.pid >= 0 && ml_helper_read(questions_fd, &question, sizeof question)) {
         question.path[sizeof question.path - 1] = '\0';
         goes_on = ml_helper_answer(answers_fd, worker_ask(&worker, &question), NULL, 0);
     }
