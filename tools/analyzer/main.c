@@ -25,6 +25,7 @@ static const struct ml_command *const commands[] = {
     &ml_command_entries,
     &ml_command_container_names,
     &ml_command_page_data,
+    &ml_command_place_names,
     &ml_command_report_rows,
     &ml_command_upload,
 };

@@ -49,6 +49,7 @@ extern const struct ml_command ml_command_components;
 extern const struct ml_command ml_command_expand;
 extern const struct ml_command ml_command_list;
 extern const struct ml_command ml_command_page_data;
+extern const struct ml_command ml_command_place_names;
 extern const struct ml_command ml_command_report_rows;
 extern const struct ml_command ml_command_suspects;
 extern const struct ml_command ml_command_symbolize;
