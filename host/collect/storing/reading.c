@@ -1,22 +1,19 @@
 #include "host/collect/storing/reading.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <ev.h>
 
+#include "host/collect/analyzer/become.h"
 #include "host/process/loop.h"
 #include "ipc/channel/channel.h"
-
-enum { COLLECTOR_FD = 3, EXIT_NOT_STARTED = 127 };
 
 struct ml_reading {
     struct ml_reading_setup setup;
@@ -128,7 +125,7 @@ static void note_death(struct ml_reading *reading, int status) {
     const bool was_signal = WIFSIGNALED(status);
     const int number = was_signal ? WTERMSIG(status) : WEXITSTATUS(status);
     const char *what = "the process that read it has died of it, by";
-    if (!was_signal && number == EXIT_NOT_STARTED) {
+    if (!was_signal && number == ML_ANALYZER_NOT_STARTED) {
         what = "memlog-analyzer cannot be started:";
         reading->tries = ML_READING_TRIES_NOT_STARTED;
     } else if (was_signal && number == SIGKILL && !reading->was_ended) {
@@ -164,52 +161,6 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
 
 /* ---- its beginning */
 
-static bool limit(int what, uint64_t most) {
-    const struct rlimit limits = {.rlim_cur = most, .rlim_max = most};
-    return setrlimit(what, &limits) == 0;
-}
-
-/* By SIGXCPU and not by SIGKILL, which is what others send. */
-static bool limit_cpu(void) {
-    const struct rlimit limits = {.rlim_cur = ML_READING_CPU_S, .rlim_max = ML_READING_CPU_S + 1};
-    return setrlimit(RLIMIT_CPU, &limits) == 0;
-}
-
-/* Where memory is short it goes before the collector does. */
-static void die_first(void) {
-    static const char most[] = "1000";
-    const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)!write(fd, most, sizeof(most) - 1);
-    }
-}
-
-/* In the child: async-signal-safe calls alone. */
-static void become_analyzer(const char *path, int body_fd, int socket_fd) {
-    static char name[] = "memlog";
-    static char command[] = "report-rows";
-    char *const arguments[] = {name, command, NULL};
-    char *const environment[] = {NULL};
-    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    const int body = fcntl(body_fd, F_DUPFD_CLOEXEC, 16);
-    const int socket = fcntl(socket_fd, F_DUPFD_CLOEXEC, 16);
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setsid();
-    if (nothing < 0 || body < 0 || socket < 0 || dup2(body, STDIN_FILENO) < 0 ||
-        dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0 ||
-        dup2(socket, COLLECTOR_FD) < 0 || close_range(COLLECTOR_FD + 1, ~0U, 0) != 0) {
-        _exit(EXIT_NOT_STARTED);
-    }
-    die_first();
-    if (limit_cpu() && limit(RLIMIT_AS, ML_READING_MEMORY_BYTES) && limit(RLIMIT_CORE, 0) &&
-        limit(RLIMIT_FSIZE, 0)) {
-        (void)execve(path, arguments, environment);
-    }
-    _exit(EXIT_NOT_STARTED);
-}
-
 static bool begin(struct ml_reading *reading, int body_fd) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -217,7 +168,7 @@ static bool begin(struct ml_reading *reading, int body_fd) {
     }
     const pid_t pid = fork();
     if (pid == 0) {
-        become_analyzer(reading->setup.analyzer_path, body_fd, ends[1]);
+        ml_analyzer_become(reading->setup.analyzer_path, "report-rows", body_fd, ends[1]);
     }
     (void)close(ends[1]);
     if (pid < 0) {

@@ -13,12 +13,11 @@ struct ev_loop;
 struct ml_reading;
 
 /* A reading takes 20 ms of a common report, and seconds of the largest ones. */
-enum { ML_READING_CPU_S = 60, ML_READING_WALL_S = 120 };
+enum { ML_READING_WALL_S = 120 };
 
 /* Tries of a report whose analyzer was killed, or could not be started: it is being installed anew,
  * or will not be for long. */
 enum { ML_READING_TRIES_KILLED = 2, ML_READING_TRIES_NOT_STARTED = 720 };
-#define ML_READING_MEMORY_BYTES ((uint64_t)3 << 30)
 
 struct ml_reading_setup {
     struct ev_loop *loop; /* the default one: it hears of ended children */
