@@ -31,6 +31,19 @@ struct ml_store_engine {
       struct ml_error_message *error);
     /* See ml_store_interrupt. */
     void (*interrupt)(struct ml_store *store);
+    /* See ml_store_nameless and ml_store_name; NULL: names stay as they came. */
+    enum ml_status (*nameless
+    )(struct ml_store *store,
+      const char *build_id,
+      struct ml_nameless *out_nameless,
+      struct ml_error_message *error);
+    enum ml_status (*name
+    )(struct ml_store *store,
+      const struct ml_nameless *nameless,
+      const char *const *names,
+      const struct ml_team_keys *keys,
+      struct ml_named *out_named,
+      struct ml_error_message *error);
     /* NULL: with an error message. It outlives nothing of the store but what it was opened with. */
     struct ml_asking *(*ask_open)(const struct ml_store *store, struct ml_error_message *error);
 };

@@ -1,5 +1,6 @@
 #include "host/collect/store.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "host/collect/engine.h"
@@ -42,6 +43,61 @@ enum ml_status ml_store_upkeep(
 
 void ml_store_interrupt(struct ml_store *store) {
     store->engine->interrupt(store);
+}
+
+/* ---- names that come later */
+
+void ml_nameless_fini(struct ml_nameless *nameless) {
+    free(nameless->ids);
+    free(nameless->places);
+    *nameless = (struct ml_nameless){.count = 0};
+}
+
+bool ml_nameless_add(struct ml_nameless *nameless, size_t *capacity, int64_t id, uint64_t place) {
+    enum { FIRST = 1024 };
+    if (nameless->count == *capacity) {
+        const size_t wanted = *capacity > 0 ? *capacity * 2 : FIRST;
+        int64_t *ids = reallocarray(nameless->ids, wanted, sizeof(*ids));
+        nameless->ids = ids != NULL ? ids : nameless->ids;
+        uint64_t *places = reallocarray(nameless->places, wanted, sizeof(*places));
+        nameless->places = places != NULL ? places : nameless->places;
+        if (ids == NULL || places == NULL) {
+            return false;
+        }
+        *capacity = wanted;
+    }
+    nameless->ids[nameless->count] = id;
+    nameless->places[nameless->count++] = place;
+    return true;
+}
+
+static enum ml_status refuse_names(struct ml_error_message *error) {
+    ml_error_set(error, "names come later to a store of SQLite alone: --store=sqlite:PATH");
+    return ML_ENV_REFUSED;
+}
+
+enum ml_status ml_store_nameless(
+    struct ml_store *store,
+    const char *build_id,
+    struct ml_nameless *out_nameless,
+    struct ml_error_message *error
+) {
+    return store->engine->nameless != NULL
+               ? store->engine->nameless(store, build_id, out_nameless, error)
+               : refuse_names(error);
+}
+
+enum ml_status ml_store_name(
+    struct ml_store *store,
+    const struct ml_nameless *nameless,
+    const char *const *names,
+    const struct ml_team_keys *keys,
+    struct ml_named *out_named,
+    struct ml_error_message *error
+) {
+    return store->engine->name != NULL
+               ? store->engine->name(store, nameless, names, keys, out_named, error)
+               : refuse_names(error);
 }
 
 /* ---- what all engines say of a report */

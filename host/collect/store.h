@@ -58,5 +58,48 @@ ML_NODISCARD enum ml_status ml_store_upkeep(
 /* Let what the store is at fail soon, from any thread: what fails so is ML_ENV_SYSTEM, as if its
  * process had died. It is only closed afterwards. */
 void ml_store_interrupt(struct ml_store *store);
+/* ---- names that come later */
+
+/* Frames without a function; more of a build are left for another time. */
+enum { ML_NAMELESS_MAX = 1 << 20 };
+struct ml_nameless {
+    int64_t *ids;
+    uint64_t *places; /* ELF addresses in their module */
+    size_t count;
+};
+void ml_nameless_fini(struct ml_nameless *nameless);
+bool ml_nameless_add(
+    struct ml_nameless *nameless, size_t *capacity, int64_t id, uint64_t place
+); /* false: no memory */
+
+struct ml_team_keys {
+    uint8_t (*list)[ML_TEAM_KEY_BYTES];
+    size_t count;
+};
+
+/* How many have got a name, and how many stacks are called otherwise by that. */
+struct ml_named {
+    uint64_t frames, stacks;
+};
+
+/* The frames of modules of that build, whose owner has ml_nameless_fini. Errors: ML_ENV_SYSTEM;
+ * ML_ENV_REFUSED: this store's names stay as they came; with an error message. */
+ML_NODISCARD enum ml_status ml_store_nameless(
+    struct ml_store *store,
+    const char *build_id,
+    struct ml_nameless *out_nameless,
+    struct ml_error_message *error
+);
+
+/* Give them names (NULL: none), and call all stacks by what their frames are called now: all of it
+ * or nothing. Samples and sums stay. Errors: likewise. */
+ML_NODISCARD enum ml_status ml_store_name(
+    struct ml_store *store,
+    const struct ml_nameless *nameless,
+    const char *const *names,
+    const struct ml_team_keys *keys,
+    struct ml_named *out_named,
+    struct ml_error_message *error
+);
 
 #endif

@@ -15,6 +15,7 @@ enum statement {
     DUMP_FIND,
     DUMP_ADD,
     FRAME_ADD,
+    FRAME_NAME,
     STACK_ADD,
     SAMPLE_ADD,
     SUM_ADD,
@@ -59,6 +60,8 @@ static const char *const sql[STATEMENTS] = {
         " :left, :live, :peak, :total, :week, :told)",
     [FRAME_ADD] = "INSERT OR IGNORE INTO frames (id, function, module, build_id, place)"
                   " VALUES (:id, :function, :module, :build, :place)",
+    [FRAME_NAME] = "SELECT w.word FROM frames r JOIN words w ON w.id = r.function"
+                   " WHERE r.id = :id",
     [STACK_ADD] = "INSERT OR IGNORE INTO stacks (id, parent, frame, names)"
                   " VALUES (:id, :parent, :frame, :names)",
     [SAMPLE_ADD] =
@@ -118,6 +121,10 @@ struct sqlite_store {
 
 const char *ml_sqlite_store_path(const struct ml_store *store) {
     return ((const struct sqlite_store *)store)->path;
+}
+
+const struct ml_db *ml_sqlite_store_db(const struct ml_store *store) {
+    return &((const struct sqlite_store *)store)->db;
 }
 
 /* ---- one report */
@@ -236,6 +243,23 @@ static void find_needed(const struct ml_collect_report *report, bool *out_is_nee
     }
 }
 
+/* The id of a stack's names: a frame that came without one may have got it since. */
+static int64_t names_of(
+    struct adding *adding, int64_t parent, const struct memlog_fleet_frame *frame, int64_t id
+) {
+    sqlite3_stmt *statement = use(adding, FRAME_NAME);
+    struct memlog_fleet_frame named = *frame;
+    if (frame->function.count_bytes == 0) {
+        ml_db_bind_number(statement, ":id", id);
+        const bool is_there = sqlite3_step(statement) == SQLITE_ROW;
+        const char *text = is_there ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+        named.function = ml_string_of(text != NULL ? text : "");
+    }
+    const int64_t names = ml_id_of_names(adding->item->team_key, parent, &named);
+    (void)sqlite3_reset(statement);
+    return names;
+}
+
 /* False: no memory. */
 static bool add_stacks(struct adding *adding) {
     const struct ml_collect_report *report = adding->item->report;
@@ -259,7 +283,9 @@ static bool add_stacks(struct adding *adding) {
         }
         const int64_t parent = adding->stacks[stack->parent];
         const int64_t id = ml_id_of_stack(key, parent, frames[stack->frame]);
-        names[i + 1] = ml_id_of_names(key, names[stack->parent], &report->frames[stack->frame - 1]);
+        names[i + 1] = names_of(
+            adding, names[stack->parent], &report->frames[stack->frame - 1], frames[stack->frame]
+        );
         adding->stacks[i + 1] = id;
         if (is_known(adding, id)) {
             continue;
@@ -460,6 +486,8 @@ enum ml_status ml_sqlite_store_open(
         .remove = take_away,
         .upkeep = upkeep,
         .interrupt = interrupt,
+        .nameless = ml_sqlite_store_nameless,
+        .name = ml_sqlite_store_name,
         .ask_open = ml_sqlite_ask_open,
     };
     struct sqlite_store *store = calloc(1, sizeof(*store));
