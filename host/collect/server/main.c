@@ -16,6 +16,7 @@
 #include "host/collect/server/folders.h"
 #include "host/collect/options.h"
 #include "host/collect/server/receiver.h"
+#include "host/collect/server/symbolize.h"
 #include "host/http/listen.h"
 #include "host/http/tls.h"
 #include "host/process/log.h"
@@ -288,8 +289,11 @@ int main(int argc, char **argv) {
     static struct ml_option_default defaults[ML_OPTION_DEFAULTS_MAX];
     size_t defaults_count = 0;
     char **words = ml_option_defaults_of(argv + (argc > 0 ? 1 : 0), defaults, &defaults_count);
-    ml_option_defaults(defaults, defaults_count);
     words += words[0] != NULL; /* "collect" */
+    if (words[0] != NULL && strcmp(words[0], "symbolize") == 0) {
+        return ml_symbolize_run(words + 1);
+    }
+    ml_option_defaults(defaults, defaults_count);
     parts.options = ml_collect_options_default();
     switch (ml_option_table_read(&ml_collect_table, words, &parts.options, NULL, &error)) {
     case ML_OPTIONS_HELP:
