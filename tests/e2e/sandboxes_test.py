@@ -1,11 +1,18 @@
 """Programs in sandboxes that hide the folder of memlog's socket: a /tmp, a root, a network, users and processes of their own. Each runs as
 bare, and is recorded exactly, or is named with the reason."""
+import array
+import contextlib
+import fcntl
+import json
 import os
+import pathlib
 import shutil
+import socket
 import subprocess
 import unittest
 
 import harness
+import wire
 
 PYTHON = "/usr/bin/python3"
 
@@ -114,6 +121,44 @@ for folder in sys.argv[1].split(","):
 if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.syscall(446, rules, 0) != 0:
     sys.exit("not restricted")
 os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+# What descriptors a program, and what it starts, find in /proc/self/fd, and which of them an exec leaves open.
+LOOKS = """
+import json, os, subprocess, sys
+def flags(number):
+    (line,) = [line for line in open(f"/proc/self/fdinfo/{number}") if line.startswith("flags:")]
+    return int(line.split()[1], 8)
+seen = {}
+for number in os.listdir("/proc/self/fd"):
+    if os.path.exists(f"/proc/self/fd/{number}") or os.path.islink(f"/proc/self/fd/{number}"):
+        kind = os.readlink(f"/proc/self/fd/{number}").split(":")[0]
+        seen[int(number)] = [kind, bool(flags(number) & os.O_CLOEXEC)]
+print(json.dumps([sorted(seen.items()), [key for key in os.environ if "MEMLOG_S" in key or "PRELOAD" in key]]), flush=True)
+again = [sys.executable, "-c", os.environ["LOOKS"]]
+way = sys.argv.pop() if len(sys.argv) > 1 else ""
+if way:
+    subprocess.run(again, check=True, close_fds=False)
+    subprocess.run(again, check=True)
+    os.waitpid(os.posix_spawn(again[0], again, os.environ), 0)
+    os.system('exec ' + sys.executable + ' -c "$LOOKS"')
+    os.execv(again[0], again)
+"""
+
+# Gives its connection to the host to whoever comes to the socket of the first word, waits for a line, and goes on: a fork, and a program.
+GIVES = """
+import array, os, socket, subprocess, sys
+kept = [bytes(1000) for _ in range(1000)]
+(given,) = [int(n) for n in os.listdir("/proc/self/fd") if int(n) >= 900 and os.readlink(f"/proc/self/fd/{n}").startswith("socket:")]
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect(sys.argv[1])
+    connection.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [given]))])
+    connection.recv(1)
+if os.fork() == 0:
+    more = [bytes(1000) for _ in range(1000)]
+    os._exit(0)
+os.wait()
+subprocess.run([sys.argv[2], "300"], check=True)
 """
 
 
@@ -277,6 +322,97 @@ class Landlocked(Case):
     def test_a_library_that_may_not_be_read(self):
         """The loader would complain on the program's stderr."""
         self.assert_named(self.box(), "libmemlog.so is not visible")
+
+
+@unittest.skipIf(not MAY_MOUNT, "needs user namespaces that may mount")
+class Descriptors(Case):
+    def test_a_program_finds_memlogs_two_and_no_third(self):
+        box = ["unshare", "-rm", *self.private_tmp(PYTHON, "-c", LOOKS, "all")]
+        env = self.environment(LOOKS=LOOKS)
+        bare = harness.run_words(box, self.folder, env, b"", harness.TIMEOUT)
+        if bare.returncode != 0:
+            self.skipTest(bare.stderr.decode())
+        run = self.memlog(*box, env=env)
+        self.assertEqual((run.code, run.err), (0, bare.stderr.decode()))
+        lines = [json.loads(line) for line in run.out.splitlines()]
+        plain = [json.loads(line) for line in bare.stdout.splitlines()]
+        self.assertEqual(len(lines), 6)
+        for (seen, keys), (expected, own_keys) in zip(lines, plain):
+            self.assertEqual(keys, own_keys)
+            ours = [entry for entry in seen if entry[0] >= 900]
+            self.assertEqual(sorted(kind for _, (kind, _) in ours), ["pipe", "socket"])
+            self.assertTrue(all(closes for _, (_, closes) in ours), ours)
+            self.assertEqual([number for number, _ in seen if number < 900], [number for number, _ in expected])
+        report = self.exit_report(run)
+        self.assertTrue(report["dump"]["complete"])
+        self.assertEqual(sum(entry["name"].startswith("python3") for entry in report["processes"]), 6)
+
+
+@unittest.skipIf(not MAY_MOUNT, "needs user namespaces that may mount")
+class Strangers(Case):
+    """This process is none of the run, and has the host's user: a process of the run gives it a copy of its connection."""
+
+    def given(self, listening):
+        connection, _ = listening.accept()
+        self.addCleanup(connection.close)
+        _, extra, _, _ = connection.recvmsg(1, 1024)
+        ((_, _, content),) = extra
+        copy = socket.socket(fileno=array.array("i", content)[0])
+        self.addCleanup(copy.close)
+        copy.settimeout(harness.TIMEOUT)
+        return connection, copy
+
+    def test_a_copy_of_a_connection_lets_nobody_in_and_costs_the_run_nothing(self):
+        box = ["unshare", "-rm", *self.private_tmp()]
+        path = str(self.folder / "meet")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(path)
+            listening.listen()
+            listening.settimeout(harness.TIMEOUT)
+            host = self.memlog_start(*box, PYTHON, "-c", GIVES, path, self.program, options=("--no-page",))
+            connection, copy = self.given(listening)
+        for _ in range(3):
+            own, hosts = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with own, hosts:
+                own.settimeout(harness.TIMEOUT)
+                own.send(wire.hello())
+                wire.send(copy, wire.connected(), [hosts.fileno()])
+                hosts.close()
+                with contextlib.suppress(ConnectionResetError):  # it is closed with the Hello in it, which nobody has read
+                    self.assertEqual(wire.receive(own), (b"", []))
+        reads, writes = os.pipe()
+        self.addCleanup(os.close, writes)
+        with open(reads, "rb"):
+            memfds = []
+            for _ in range(2):
+                memfds.append(os.memfd_create("x", os.MFD_ALLOW_SEALING))
+                self.addCleanup(os.close, memfds[-1])
+                os.ftruncate(memfds[-1], 4096)
+                fcntl.fcntl(memfds[-1], fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+            wire.send(copy, wire.forked(os.getppid()), [reads, *memfds])
+        copy.send(wire.not_profiled(b"/planted"))
+        for _ in range(500):  # answers that nobody reads must not stop what the process itself sends
+            copy.send(wire.hello())
+        connection.send(b"x")
+        self.assertEqual(host.wait(timeout=harness.TIMEOUT), 0)
+        err = pathlib.Path(host.memlog_log.name).read_text()
+        self.assertEqual(err.count(f"process {os.getpid()} of user {os.geteuid()} is no part of this run"), 1, err)
+        (dump,) = host.memlog_folder.glob("*.exit.pftrace")
+        report = self.whole_report(dump)
+        self.assertTrue(report["dump"]["complete"])
+        self.assertTrue(report["dump"]["covered"], report["dump"])
+        self.assertNotIn(os.getpid(), {entry["pid"] for entry in report["processes"]})
+        self.assertNotIn("planted", str(report["dump"]["not_profiled"]))
+        self.assertEqual(self.kept(report), [300])
+        self.assertEqual(sum(entry["name"] == "python3" for entry in report["processes"]), 2)
+
+    def test_nothing_of_memlog_has_a_name_that_can_be_listed(self):
+        before = set(pathlib.Path("/proc/net/unix").read_text().splitlines())
+        host = self.memlog_ready(*["unshare", "-rm", *self.private_tmp()], PYTHON, "-c", "print('ready', flush=True); input()")
+        lines = set(pathlib.Path("/proc/net/unix").read_text().splitlines()) - before
+        self.assertEqual([line for line in lines if len(line.split()) > 7 and "@" in line.split()[7] and "memlog" in line], [])
+        self.go(host)
+        self.assertEqual(host.wait(timeout=harness.TIMEOUT), 0)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import socket
 
 CONTRACT = pathlib.Path(__file__).resolve().parent.parent.parent / "mojom_like_idl" / "contracts" / "heap_client.mojom"
 VERSION = int(re.search(r"kClientVersion = (\d+);", CONTRACT.read_text()).group(1))
-HELLO, FORKED, NOT_PROFILED, DUMP_ASKED = 1, 2, 3, 4
+HELLO, FORKED, NOT_PROFILED, DUMP_ASKED, CONNECTED = 1, 2, 3, 4, 9
 
 
 def number(value):
@@ -39,6 +39,11 @@ def not_profiled(path):
 def forked(parent_pid, serial=1):
     """Its three descriptors go with it: a pipe's read end, staging, control page."""
     return packet(FORKED, 0, number(VERSION), number(parent_pid), number(serial), b"\x00", b"\x01", b"\x02", b"\xc4\x01x")
+
+
+def connected():
+    """One end of a pair goes with it."""
+    return packet(CONNECTED, 0, number(VERSION), b"\x00")
 
 
 def connect(path, timeout=20):

@@ -157,6 +157,7 @@ static void on_hello(
         refuse(call);
         return;
     }
+    ml_listen_joins(engine, pid);
     uint32_t old_id = ml_engine_leave_old_image(engine, pid);
     struct ml_member *member = ml_engine_add_member(engine, pid);
     if (member == NULL) {
@@ -262,7 +263,9 @@ static void on_forked(
     struct ml_member *old = pid > 0 ? ml_members_running(&engine->members, pid) : NULL;
     const int last_fd = request->control > request->staging ? request->control : request->staging;
     const uint32_t told = engine->not_profiled_count;
-    bool allowed = pid > 0 && request->version == MEMLOG_CLIENT_CLIENT_VERSION &&
+    const bool is_foreign =
+        pid > 0 && ml_listen_is_foreign(engine, call, ml_channel_peer_pidfd(connection->channel));
+    bool allowed = pid > 0 && !is_foreign && request->version == MEMLOG_CLIENT_CLIENT_VERSION &&
                    (old == NULL || ml_member_has_ended(engine, old)) &&
                    ml_connections_have_room(engine, last_fd, pid, (pid_t)request->parent_pid);
     struct ml_member *member = allowed ? ml_engine_add_member(engine, pid) : NULL;
@@ -270,7 +273,7 @@ static void on_forked(
         (void)close(request->event_pipe);
         (void)close(request->staging);
         (void)close(request->control);
-        if (old == NULL || ml_member_has_ended(engine, old)) {
+        if (!is_foreign && (old == NULL || ml_member_has_ended(engine, old))) {
             lose_fork(connection, pid, ml_process_parent(pid), told);
         }
         return;
@@ -371,6 +374,9 @@ static void on_not_profiled(
     char path[MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT + 1];
     ml_string_copy(path, sizeof(path), request->path);
     pid_t pid = call->peer.pid;
+    if (ml_listen_is_foreign(engine, call, ml_channel_peer_pidfd(connection->channel))) {
+        return;
+    }
     if (speaks_of_itself(request->reason)) {
         cannot_be_recorded(connection, pid, ml_engine_not_profiled_text(request->reason));
         return;

@@ -34,6 +34,7 @@ struct ml_connections {
     uint64_t descriptors_max;              /* RLIMIT_NOFILE */
     uint64_t asked_to_ns; /* programs have asked for all dumps that they get up to this moment */
     bool has_all_users;   /* every user has a number in our user namespace */
+    bool has_outsiders;   /* somebody has joined who does not descend from this host */
 };
 
 void ml_connection_add(struct ml_engine_connection *connection, bool is_silent);

@@ -1,6 +1,8 @@
 #include "host/engine/commands/listen.h"
 
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,16 +46,26 @@ on_connection_end(void *context, struct ml_channel *channel, const struct ml_cha
     look_behind(engine, member_id);
 }
 
+/* ORIGIN_UNKNOWN: an ancestor is gone, or /proc shows it to its user alone. */
+enum origin { ORIGIN_UNKNOWN, ORIGIN_RUN, ORIGIN_ELSEWHERE };
+
 /* Whether a process descends from this host, or from one that is recorded, by the kernel's word. */
-static bool descends_from_run(const struct ml_engine *engine, pid_t pid) {
-    enum { ANCESTORS_MAX = 4096 };
+static enum origin origin_of(const struct ml_engine *engine, pid_t pid) {
+    enum { ANCESTORS_MAX = 4096, FIRST_PROCESS = 1 };
     for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++) {
         if (pid == getpid() || ml_members_running(&engine->members, pid) != NULL) {
-            return true;
+            return ORIGIN_RUN;
+        }
+        if (pid == FIRST_PROCESS) {
+            return ORIGIN_ELSEWHERE;
         }
         pid = ml_process_parent(pid);
     }
-    return false;
+    return ORIGIN_UNKNOWN;
+}
+
+static bool descends_from_run(const struct ml_engine *engine, pid_t pid) {
+    return origin_of(engine, pid) == ORIGIN_RUN;
 }
 
 /* Another user's process is a stranger, unless it descends from this run, even if it knows the
@@ -75,6 +87,31 @@ static void say_stranger(struct ml_engine *engine, const struct ucred *peer) {
             (unsigned)peer->uid
         );
     }
+}
+
+static bool has_ended(int pidfd) {
+    struct pollfd ending = {.fd = pidfd, .events = POLLIN};
+    return pidfd >= 0 && poll(&ending, 1, 0) > 0;
+}
+
+/* Of a run whose processes all descend from this host, orphans come back to it, the subreaper.
+ * Shells of `memlog env` and attached processes have none to come back to. */
+bool ml_listen_is_foreign(struct ml_engine *engine, const struct ml_call *call, int pidfd) {
+    const struct ucred sender = {.pid = call->peer.pid, .uid = call->peer.uid};
+    int is_subreaper = 0;
+    (void)prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper);
+    const bool comes_back = is_subreaper != 0 && !engine->connections->has_outsiders;
+    const bool is_foreign = origin_of(engine, sender.pid) == ORIGIN_ELSEWHERE &&
+                            (comes_back || is_stranger(engine, &sender)) && !has_ended(pidfd);
+    if (is_foreign) {
+        say_stranger(engine, &sender);
+    }
+    return is_foreign;
+}
+
+void ml_listen_joins(struct ml_engine *engine, pid_t pid) {
+    engine->connections->has_outsiders =
+        engine->connections->has_outsiders || !descends_from_run(engine, pid);
 }
 
 /* Whether to refuse a connection to the control socket. Nothing is kept of a stranger. A process
