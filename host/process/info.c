@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +101,17 @@ bool ml_process_was_given(pid_t pid, const char *key) {
     }
     free(text);
     return found;
+}
+
+bool ml_process_misses(pid_t pid, const char *path) {
+    char root[64];
+    char place[PATH_MAX];
+    struct stat facts;
+    (void)snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+    const int count = snprintf(place, sizeof(place), "%s%s", root, path);
+    /* Its root itself is looked at first: it may be gone, or another user's. */
+    return count > 0 && (size_t)count < sizeof(place) && stat(root, &facts) == 0 &&
+           lstat(place, &facts) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 void ml_process_name(pid_t pid, char out_name[ML_PROCESS_NAME_BYTES]) {

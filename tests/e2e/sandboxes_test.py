@@ -123,6 +123,52 @@ if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.syscall(446, rules, 0) != 0:
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
+# A sandbox that memlog is not in: a folder of its own over that of the socket, whose name it was given.
+STATIC_BOX = r"""
+#define _GNU_SOURCE
+#include <libgen.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **words) {
+    const char *path = getenv("MEMLOG_SOCKET");
+    char *place = path != NULL ? strdup(path) : NULL;
+    if (count < 2 || unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
+        return 3;
+    }
+    if (place != NULL && mount("none", dirname(place), "tmpfs", 0, NULL) != 0) {
+        return 4;
+    }
+    execve(words[1], words + 1, environ);
+    return 9;
+}
+"""
+
+# Starts the program of its second word by posix_spawn. The file actions close what memlog would leave.
+SPAWNS = r"""
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **words) {
+    posix_spawn_file_actions_t actions;
+    pid_t child = 0;
+    int status = 0;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+    if (count < 2 || posix_spawn(&child, words[1], &actions, NULL, words + 1, environ) != 0) {
+        return 3;
+    }
+    return waitpid(child, &status, 0) == child ? status : 4;
+}
+"""
+
 # What descriptors a program, and what it starts, find in /proc/self/fd, and which of them an exec leaves open.
 LOOKS = """
 import json, os, subprocess, sys
@@ -322,6 +368,49 @@ class Landlocked(Case):
     def test_a_library_that_may_not_be_read(self):
         """The loader would complain on the program's stderr."""
         self.assert_named(self.box(), "libmemlog.so is not visible")
+
+
+@unittest.skipIf(not MAY_MOUNT, "needs user namespaces that may mount")
+class Named(Case):
+    def test_what_a_sandbox_without_memlog_starts(self):
+        box = self.build("box", STATIC_BOX, "-static")
+        self.assert_named([box], "its sandbox hides memlog's socket; 'memlog start PID' attaches from outside")
+
+    def test_a_spawn_that_closes_what_would_be_left(self):
+        spawns = self.build("spawns", SPAWNS)
+        report = self.assert_named(["unshare", "-rm", *self.private_tmp(spawns)], "its sandbox hides memlog's socket")
+        self.assertIn("spawns", {entry["name"] for entry in report["processes"] if entry["recorded"]})
+
+    @unittest.skipIf(not HAS_BWRAP, "needs bwrap")
+    def test_a_program_that_sees_nothing_of_memlog_is_attached_to_from_outside(self):
+        source = FAMILY.replace("int main(int count, char **words) {", "int main(int count, char **words) {\n" + """
+            char go[8];
+            if (count == 1) { printf("ready\\n"); fflush(stdout); if (fgets(go, sizeof(go), stdin) == NULL) { return 8; } }""", 1)
+        waits = self.build("waits", source)
+        host = self.memlog_ready(*self.own_root("--unshare-all", "--die-with-parent", library=False), waits)
+
+        def command(*words):
+            words = [str(harness.MEMLOG), *words]
+            return harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+
+        def listed():
+            lines = [line for line in command("ps").stdout.decode().splitlines() if " waits " in line]
+            return lines and "not visible" in lines[0] and lines[0]
+
+        line = self.wait_for("the program in the list", listed)
+        self.assertIn("'memlog start PID' attaches from outside", line)
+        pid = line.split()[0]
+        answer = command("start", pid)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.go(host)
+        self.assertEqual(host.wait(timeout=harness.TIMEOUT), 0)
+        (dump,) = host.memlog_folder.glob("*.exit.pftrace")
+        counts = {}
+        for entry in self.whole_report(dump)["processes"]:
+            for stack in entry.get("stacks", []):
+                if 0 < stack["live_bytes"] == 4321 * stack["live_blocks"]:
+                    counts.setdefault(entry["name"], []).append(stack["live_blocks"])
+        self.assertEqual(sorted(counts["waits"], reverse=True), [1000, 500])
 
 
 @unittest.skipIf(not MAY_MOUNT, "needs user namespaces that may mount")

@@ -84,9 +84,10 @@ const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason r
             {"of another architecture than memlog"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID] = {.kind = ML_IMAGE_SETUID},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE] =
-            {"libmemlog.so is not visible in its root directory"},
+            {"libmemlog.so is not visible in its root directory; 'memlog start PID' attaches from "
+             "outside"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE] =
-            {"memlog's socket is not visible in its root directory (a /tmp of its own?)"},
+            {"its sandbox hides memlog's socket; 'memlog start PID' attaches from outside"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE] = {.kind = ML_IMAGE_UNREADABLE},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED] =
             {"it started, but found no host in time"},

@@ -8,6 +8,8 @@
 
 static const char no_image_text[] = "it ended before memlog could look at it";
 static const char given_text[] = "memlog was given to it, but it has not reported itself";
+static const char hidden_text[] =
+    "its sandbox hides memlog's socket; 'memlog start PID' attaches from outside";
 static const char raw_text[] = "it was started by a system call that memlog cannot see: its "
                                "environment did not carry memlog on";
 static const char heir_text[] =
@@ -75,6 +77,12 @@ static bool is_of_unrecorded(struct ml_engine *engine, const struct ml_unrecorde
     return false;
 }
 
+/* Whether who started it has passed memlog on. The client takes its words out of the environment.
+ */
+static bool was_given(pid_t pid) {
+    return ml_process_was_given(pid, "MEMLOG_SOCKET") || ml_process_maps(pid, "libmemlog.so");
+}
+
 /* Judge it by its image. */
 static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_process_facts facts = ml_process_facts(one->pid);
@@ -87,8 +95,9 @@ static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_member *parent = ml_members_find(&engine->members, one->parent_id);
     if (parent != NULL && ml_list_is_from_before(one, parent)) {
         ml_list_set_reason(one, ml_list_before_text);
-    } else if (kind == ML_IMAGE_PRELOADABLE && ml_process_was_given(one->pid, "MEMLOG_SOCKET")) {
-        ml_list_set_reason(one, given_text);
+    } else if (kind == ML_IMAGE_PRELOADABLE && was_given(one->pid)) {
+        const bool is_hidden = ml_process_misses(one->pid, engine->directory.client_path);
+        ml_list_set_reason(one, is_hidden ? hidden_text : given_text);
     } else if (kind == ML_IMAGE_PRELOADABLE) {
         ml_list_set_reason(one, is_of_unrecorded(engine, one) ? heir_text : raw_text);
     } else if (kind != ML_IMAGE_GONE) {

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "host/engine/list/judge.h"
 #include "host/engine/list/known.h"
@@ -19,8 +20,11 @@ static const char *why_not_listed(struct ml_engine *engine, struct ml_unrecorded
     (void)snprintf(
         engine->list->why_not,
         sizeof(engine->list->why_not),
-        "%s; 'memlog start PID' tries to attach to it",
-        one->reason
+        "%s%s",
+        one->reason,
+        strstr(one->reason, "'memlog start PID'") != NULL
+            ? ""
+            : "; 'memlog start PID' tries to attach to it"
     );
     return engine->list->why_not;
 }

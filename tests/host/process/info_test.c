@@ -168,6 +168,14 @@ START_TEST(an_exec_of_the_same_file_makes_another_image_of_the_same_process) {
 }
 END_TEST
 
+START_TEST(what_a_process_misses_is_known_where_it_can_be_seen) {
+    ck_assert(!ml_process_misses(getpid(), "/proc"));
+    ck_assert(ml_process_misses(getpid(), "/memlog-is-not-there"));
+    ck_assert(ml_process_misses(getpid(), "/proc/version/is-no-folder"));
+    ck_assert(!ml_process_misses(0x7fffffff, "/memlog-is-not-there"));
+}
+END_TEST
+
 START_TEST(what_is_mapped_is_known_by_its_whole_name) {
     ck_assert(ml_process_maps(getpid(), "libc.so.6"));
     ck_assert(!ml_process_maps(getpid(), "libc.so"));
@@ -192,6 +200,7 @@ int main(void) {
     tcase_add_test(tcase, tells_a_process_and_its_image_apart_from_others);
     tcase_add_test(tcase, an_exec_of_the_same_file_makes_another_image_of_the_same_process);
     tcase_add_test(tcase, knows_what_a_program_was_given);
+    tcase_add_test(tcase, what_a_process_misses_is_known_where_it_can_be_seen);
     tcase_add_test(tcase, tells_of_ourselves);
     tcase_add_test(tcase, knows_nothing_of_a_process_that_is_not_there);
     tcase_add_test(tcase, reads_a_stat_whose_name_holds_brackets_and_digits);
