@@ -104,6 +104,8 @@ static const struct memlog_client_allocators_request allocators = {
     .entry_point = TEXT("mallocx"),
     .entry_point_of = TEXT("libjemalloc.so.2")};
 
+static const struct memlog_client_connected_request connected = {.version = 4, .connection = 100};
+
 static const struct memlog_client_dump_asked_request dump_asked = {
     .version = 2,
     .role = {(const uint8_t *)"gpu", 3},
@@ -214,6 +216,7 @@ const struct sample samples[] = {
     {"not profiled", &memlog_client_not_profiled_request_type, &not_profiled},
     {"allocators", &memlog_client_allocators_request_type, &allocators},
     {"dump asked", &memlog_client_dump_asked_request_type, &dump_asked},
+    {"connected", &memlog_client_connected_request_type, &connected},
     {"dump", &memlog_service_dump_request_type, &dump},
     {"figures reply", &memlog_service_figures_reply_type, &figures_reply},
     {"show process", &memlog_service_show_process_request_type, &show_process},
