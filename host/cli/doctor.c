@@ -310,6 +310,7 @@ int ml_command_doctor(char *const *words) {
     }
     ml_doctor_parts(&findings);
     ml_doctor_system(&findings);
+    ml_doctor_kernel(&findings);
     ml_doctor_limits(&findings);
     ml_doctor_cache(&findings);
     struct ml_never_list never = ml_doctor_never(&findings);

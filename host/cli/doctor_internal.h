@@ -30,10 +30,11 @@ __attribute__((format(printf, 4, 5))) void ml_doctor_find(
     ...
 );
 
-/* The checks: memlog's files; kernel and libc; descriptors and pipes; the symbol cache; a run of
- * memlog over itself. */
+/* The checks: memlog's files; kernel and libc; what of the kernel is missing; descriptors and
+ * pipes; the symbol cache; a run of memlog over itself. */
 void ml_doctor_parts(struct ml_findings *findings);
 void ml_doctor_system(struct ml_findings *findings);
+void ml_doctor_kernel(struct ml_findings *findings);
 void ml_doctor_limits(struct ml_findings *findings);
 void ml_doctor_cache(struct ml_findings *findings);
 void ml_doctor_self_test(struct ml_findings *findings);

@@ -13,6 +13,7 @@
 
 #include "base/printable.h"
 #include "host/cli/doctor_internal.h"
+#include "host/kernel/features.h"
 #include "host/process/paths.h"
 #include "host/process/self_test.h"
 #include "host/sockets/pipe_budget.h"
@@ -90,6 +91,29 @@ void ml_doctor_system(struct ml_findings *findings) {
         glibc,
         enough ? "" : "; memlog needs 2.35 or later"
     );
+}
+
+void ml_doctor_kernel(struct ml_findings *findings) {
+    size_t count = 0;
+    bool is_whole = true;
+    const struct ml_kernel_feature *features = ml_kernel_features(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (!features[i].is_there()) {
+            is_whole = false;
+            ml_doctor_find(
+                findings,
+                features[i].is_needed ? ML_DOCTOR_FAIL : ML_DOCTOR_NOTE,
+                "kernel",
+                "no %s (Linux %s, or a filter forbids it): %s",
+                features[i].name,
+                features[i].since,
+                features[i].without
+            );
+        }
+    }
+    if (is_whole) {
+        ml_doctor_find(findings, ML_DOCTOR_OK, "kernel", "it has all that memlog uses");
+    }
 }
 
 void ml_doctor_limits(struct ml_findings *findings) {

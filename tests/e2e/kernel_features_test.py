@@ -1,13 +1,16 @@
 """Kernels without this or that: what memlog records there is whole, or it says what is missing. Each is played by a seccomp filter that answers
 for the system calls as such a kernel would (tests/lacking)."""
 # runner: timeout=1800
+import json
 import os
+import re
 import signal
 import subprocess
 import unittest
 
 import as_bare
 import attached
+import collecting
 import harness
 import truth
 
@@ -318,6 +321,63 @@ class Dumps(Case):
         for rules in (*map(without, FEATURES), *map(since, KERNELS)):
             with self.subTest(rules):
                 self.assertEqual(self.bare(*lacking(rules, command)), whole)
+
+    def test_a_report_keeps_its_names_without_close_range(self):
+        """By a helper, which closes what it inherits."""
+        run = self.memlog(ORACLE / "single")
+        kept = []
+        for rules in (["tee"], without("close_range")):
+            cache = self.folder / f"cache{len(kept)}"
+            env = self.environment(HOME=str(self.folder), MEMLOG_SYMBOL_CACHE=str(cache))
+            self.assertEqual(self.bare(*lacking(rules, [harness.MEMLOG, "report", *run.dumps()]), env=env)[0], 0)
+            kept.append(sorted(path.name for path in cache.rglob("*") if path.is_file()) if cache.exists() else [])
+        self.assertNotEqual(kept[0], [])
+        self.assertEqual(*kept)
+
+
+class Collect(Case):
+    STACKS = [(("main", "keep"), 4096, 8192, 16384)]
+
+    def play(self, rules, said):
+        folder = self.folder / f"collector{len(list(self.folder.glob('collector*')))}"
+        folder.mkdir()
+        collector = collecting.Collector(folder, environment=self.environment())
+        collector.command = lacking(rules, collector.command)
+        self.addCleanup(lambda: collector.process and collector.process.poll() is None and collector.stop(signal.SIGKILL))
+        collector.start()
+        self.assertEqual(collector.send(collecting.trace(self.STACKS)), 200)
+        self.assertEqual(collector.settle(), {"waiting": 0, "stored": 1, "refused": 0})
+        self.assertEqual(collector.ask("top", program="prog")["live_bytes"], 4096)
+        self.assertEqual(collector.stop(), 0)
+        self.assertEqual(re.findall("without the wall of ([^:]*):", collector.said()), said)
+
+    def test_it_reads_reports_and_names_the_walls_that_are_missing(self):
+        self.play(["tee"], [])
+        self.play(without("close_range"), [])
+        self.play(without("landlock"), ["Landlock"])
+        self.play(without("seccomp"), ["seccomp filters"])
+        self.play(since((4, 18)), ["Landlock"])
+
+
+class Doctor(Case):
+    def told(self, rules):
+        """(verdict, text) of its findings on the kernel."""
+        code, out, _ = self.bare(*lacking(rules, [harness.MEMLOG, "doctor", "--json"]))
+        found = [(one["verdict"], one["text"]) for one in json.loads(out)["findings"] if one["check"] == "kernel"]
+        self.assertEqual(code, 1 if "fail" in dict(found) else 0)
+        return found
+
+    def test_it_names_what_the_kernel_lacks_and_what_is_lost(self):
+        self.assertEqual(self.told(["tee"]), [("ok", "it has all that memlog uses")])
+        for name, verdict, text in (
+                ("landlock", "note", "no Landlock .*this wall"), ("pidfds", "note", "no pidfd_open .*attaches to no process"),
+                ("mount API", "note", "no mount API"), ("memfd_create", "fail", "no memfd_create .*nothing is recorded"),
+                ("MADV_WIPEONFORK", "fail", "no MADV_WIPEONFORK .*nothing is recorded"), ("seccomp", "fail", "no seccomp filters .*--sandbox=none")):
+            with self.subTest(name):
+                ((said, why),) = self.told(without(name))
+                self.assertEqual(said, verdict)
+                self.assertRegex(why, text)
+        self.assertEqual(len(self.told(since((4, 18)))), 3)
 
 
 if __name__ == "__main__":

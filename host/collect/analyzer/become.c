@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/descriptors/close_above.h"
+
 enum { COLLECTOR_FD = 3, COMMAND_BYTES = 16 };
 
 static bool limit(int what, uint64_t most) {
@@ -48,9 +50,10 @@ void ml_analyzer_become(const char *path, const char *command, int file_fd, int 
     (void)setsid();
     if (nothing < 0 || body < 0 || socket < 0 || dup2(body, STDIN_FILENO) < 0 ||
         dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0 ||
-        dup2(socket, COLLECTOR_FD) < 0 || close_range(COLLECTOR_FD + 1, ~0U, 0) != 0) {
+        dup2(socket, COLLECTOR_FD) < 0) {
         _exit(ML_ANALYZER_NOT_STARTED);
     }
+    ml_close_above(COLLECTOR_FD);
     die_first();
     if (limit_cpu() && limit(RLIMIT_AS, ML_ANALYZER_MEMORY_BYTES) && limit(RLIMIT_CORE, 0) &&
         limit(RLIMIT_FSIZE, 0)) {

@@ -19,6 +19,7 @@
 #include "host/collect/server/symbolize.h"
 #include "host/http/listen.h"
 #include "host/http/tls.h"
+#include "host/kernel/features.h"
 #include "host/process/log.h"
 #include "host/process/paths.h"
 
@@ -259,6 +260,23 @@ static void say_where(const struct parts *parts) {
     );
 }
 
+/* Each report is read behind walls; what of them this system lacks. */
+static void say_walls(const struct parts *parts) {
+    size_t count = 0;
+    const struct ml_kernel_feature *features = ml_kernel_features(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (features[i].is_wall && !features[i].is_there()) {
+            ml_say(
+                &parts->log,
+                "reports are read without the wall of %s: this kernel lacks it (Linux %s), or a "
+                "filter forbids it",
+                features[i].name,
+                features[i].since
+            );
+        }
+    }
+}
+
 static int work(struct parts *parts) {
     static const int numbers[] = {SIGINT, SIGTERM};
     struct ml_error_message error = {.text = ""};
@@ -277,6 +295,7 @@ static int work(struct parts *parts) {
     }
     if (parts->receiver != NULL) {
         say_where(parts);
+        say_walls(parts);
     }
     ev_run(parts->loop, 0);
     close_parts(parts);

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors/close_above.h"
+
 /* The helper's descriptors, after the three standard ones. */
 enum {
     QUESTIONS_FD = 3,
@@ -148,7 +150,8 @@ keep_only(const struct ml_helper *helper, int questions_fd, int answers_fd, int 
     for (size_t i = 0; done && i < count; i++) {
         done = dup2(high[i], QUESTIONS_FD + (int)i) >= 0;
     }
-    return done && close_range(QUESTIONS_FD + (unsigned)count, ~0U, 0) == 0;
+    ml_close_above(QUESTIONS_FD + (int)count - 1);
+    return done;
 }
 
 /* Closed pipes end the helpers. Wait for them here, as no other code does. */

@@ -1,0 +1,80 @@
+#include "host/kernel/features.h"
+
+#include <errno.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A name at no address is all that the kernel minds. */
+static bool has_memfd(void) {
+    return syscall(SYS_memfd_create, NULL, MFD_CLOEXEC | MFD_ALLOW_SEALING) < 0 && errno == EFAULT;
+}
+
+/* Of nothing. */
+static bool has_wipe_on_fork(void) {
+    return madvise(NULL, 0, MADV_WIPEONFORK) == 0;
+}
+
+static bool has_seccomp(void) {
+    const uint32_t kill = SECCOMP_RET_KILL_PROCESS;
+    return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &kill) == 0;
+}
+
+static bool has_landlock(void) {
+    return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 1;
+}
+
+/* Who may not mount hears EPERM before anything else is looked at, and may in a namespace of his
+ * own: a filter that says the same is not told from that. */
+static bool has_mounts(void) {
+    return syscall(SYS_fsopen, NULL, 0) < 0 && errno != ENOSYS;
+}
+
+static bool has_pidfds(void) {
+    const int own = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    const int taken = own >= 0 ? (int)syscall(SYS_pidfd_getfd, own, own, 0) : -1;
+    if (taken >= 0) {
+        (void)close(taken);
+    }
+    if (own >= 0) {
+        (void)close(own);
+    }
+    return taken >= 0;
+}
+
+const struct ml_kernel_feature *ml_kernel_features(size_t *out_count) {
+    static const struct ml_kernel_feature features[] = {
+        {"memfd_create", "3.17", "nothing is recorded", true, false, has_memfd},
+        {"MADV_WIPEONFORK", "4.14", "nothing is recorded", true, false, has_wipe_on_fork},
+        {"seccomp filters",
+         "4.14",
+         "memlog-service runs with --sandbox=none alone, and what is sent is read without this "
+         "wall",
+         true,
+         true,
+         has_seccomp},
+        {"pidfd_open and pidfd_getfd",
+         "5.6",
+         "memlog attaches to no process, and looks for ends by /proc",
+         false,
+         false,
+         has_pidfds},
+        {"mount API (fsopen)",
+         "5.2",
+         "memlog-service keeps its view of the file system",
+         false,
+         false,
+         has_mounts},
+        {"Landlock",
+         "5.13",
+         "memlog-service and memlog-analyzer go without this wall",
+         false,
+         true,
+         has_landlock},
+    };
+    *out_count = sizeof(features) / sizeof(features[0]);
+    return features;
+}
