@@ -335,6 +335,34 @@ class Dumps(Case):
         self.assertEqual(*kept)
 
 
+@unittest.skipIf(os.geteuid() != 0, "root alone mounts another /proc")
+class Proc(Case):
+    def under(self, mount, words):
+        """The command that runs these words where /proc is another one."""
+        return ["unshare", "-m", "sh", "-c", f'{mount} /proc && exec "$@"', "sh", *map(str, words)]
+
+    def test_without_it_nothing_is_run(self):
+        words, folder = self.memlog_command([ORACLE / "single"], ("--no-page",))
+        code, out, err = self.bare(*self.under("mount -t tmpfs none", words))
+        self.assertEqual((code, out), (NOT_RUN, ""))
+        self.assertIn("/proc/self/exe", err)
+        self.assertFalse(folder.exists())
+
+    def test_where_others_are_hidden_from_a_user_all_are_recorded(self):
+        for place in (self.folder, self.truth_folder):
+            os.chmod(place, 0o777)
+        words, folder = self.memlog_command([ORACLE / "fork", "deep"], ("--no-page",))
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        env = self.environment(XDG_RUNTIME_DIR="")
+        code, out, err = self.bare(*self.under("mount -t proc -o hidepid=2 none", [*user, *words]), env=env)
+        self.assertEqual((code, out), (0, ""), err)
+        report = self.exit_report(harness.Run(code, out, err, folder))
+        written = truth.load(self.truth_folder)
+        self.assertEqual(len(written), 3)
+        self.assertEqual(truth.compare(report, written), [])
+        self.assertTrue(report["dump"]["complete"])
+
+
 class Collect(Case):
     STACKS = [(("main", "keep"), 4096, 8192, 16384)]
 
