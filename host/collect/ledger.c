@@ -17,6 +17,7 @@
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 
+#include "host/collect/crash_point.h"
 #include "host/collect/db.h"
 
 static const char schema[] =
@@ -408,14 +409,20 @@ static enum ml_status add(struct ml_ledger *ledger, struct ml_entry *entry) {
 static enum ml_accepted
 accept_new(struct ml_ledger *ledger, struct ml_body *body, struct ml_entry *entry) {
     errno = EIO;
+    ml_crash_point("body-written");
     if (!place(ledger, body, entry)) {
         return ML_ACCEPTED_NOT;
     }
+    ml_crash_point("body-synced");
     /* From here on the file stands under its name. Without a line it is nobody's, and the next try
      * replaces it. */
     (void)close(body->fd);
     body->fd = -1;
-    return add(ledger, entry) == ML_OK ? ML_ACCEPTED_NEW : ML_ACCEPTED_NOT;
+    if (add(ledger, entry) != ML_OK) {
+        return ML_ACCEPTED_NOT;
+    }
+    ml_crash_point("line-written");
+    return ML_ACCEPTED_NEW;
 }
 
 enum ml_accepted ml_ledger_accept(
@@ -545,6 +552,7 @@ enum ml_status ml_ledger_remove(struct ml_ledger *ledger, const struct ml_entry 
     if (unlink(path) == 0 ? !sync_folder_of(path) : errno != ENOENT) {
         return ML_ENV_SYSTEM;
     }
+    ml_crash_point("body-removed");
     ml_db_bind_number(ledger->statements[REMOVE], ":id", entry->id);
     const enum ml_status status = ml_db_run(ledger->statements[REMOVE]);
     if (status == ML_OK && sqlite3_changes(ledger->db.handle) > 0) {

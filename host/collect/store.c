@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/collect/crash_point.h"
 #include "host/collect/engine.h"
 
 enum ml_status
@@ -22,13 +23,17 @@ enum ml_status ml_store_add(
     size_t count,
     struct ml_error_message *error
 ) {
-    return store->engine->add(store, items, count, error);
+    const enum ml_status status = store->engine->add(store, items, count, error);
+    ml_crash_point("inserted");
+    return status;
 }
 
 enum ml_status ml_store_remove(
     struct ml_store *store, const char *team, const char *guid, struct ml_error_message *error
 ) {
-    return store->engine->remove(store, team, guid, error);
+    const enum ml_status status = store->engine->remove(store, team, guid, error);
+    ml_crash_point("store-removed");
+    return status;
 }
 
 enum ml_status ml_store_upkeep(

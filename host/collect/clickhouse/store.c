@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "host/collect/clickhouse/internal.h"
+#include "host/collect/crash_point.h"
 
 enum {
     SENT_MAX = 2000000, /* ids that are remembered: 128 MiB at most */
@@ -132,7 +133,9 @@ static enum ml_status send_stacks(
     }
     enum ml_status status = send_to_all(store, "frames", &rows->frames, error);
     if (status == ML_OK) {
+        ml_crash_point("frames-sent");
         status = send_to_all(store, "stacks", &rows->stacks, error);
+        ml_crash_point("stacks-sent");
     }
     for (size_t i = 0; status == ML_OK && i < rows->stacks_put.slots_count; i++) {
         if (!ml_id_map_put(&store->sent, rows->stacks_put.slots[i])) {
@@ -153,19 +156,23 @@ static enum ml_status send_batch(
     char query_id[ML_CLICK_QUERY_ID_BYTES];
     enum ml_status status = ML_OK;
     if (batch->samples > 0) {
+        ml_crash_point("batch-noted");
         ml_click_query_id(batch, "samples_local", query_id);
         status = ml_click_insert(
             &store->nodes, node, "samples_local", query_id, samples->data, samples->count, error
         );
+        ml_crash_point("samples-sent");
         if (status == ML_OK) {
             status = ml_click_batches_samples_there(&store->batches, batch->number);
         }
+        ml_crash_point("samples-noted");
     }
     if (status == ML_OK) {
         ml_click_query_id(batch, "dumps_local", query_id);
         status = ml_click_insert(
             &store->nodes, node, "dumps_local", query_id, batch->body, batch->body_bytes, error
         );
+        ml_crash_point("dumps-sent");
     }
     return status == ML_OK ? ml_click_batches_end(&store->batches, batch->number) : status;
 }
@@ -329,6 +336,7 @@ static enum ml_status take_away(
     }
     for (size_t i = 0; status == ML_OK && i < store->nodes.count; i++) {
         status = delete_at(store, i, "samples_local", team, guid, error);
+        ml_crash_point("samples-removed");
         if (status == ML_OK) {
             status = delete_at(store, i, "dumps_local", team, guid, error);
         }

@@ -9,6 +9,7 @@
 
 #include <ev.h>
 
+#include "host/collect/crash_point.h"
 #include "host/collect/forms/words.h"
 #include "host/collect/server/pages.h"
 #include "host/collect/server/internal.h"
@@ -146,6 +147,7 @@ static void accepted(
     case ML_ACCEPTED_BEFORE:
         (void)snprintf(text, sizeof(text), "%s\n", guid);
         ml_receiver_answer(request, OK, NULL, text);
+        ml_crash_point("answered");
         return;
     case ML_ACCEPTED_CONFLICT:
         ml_receiver_answer(request, CONFLICT, NULL, "another report has this name already\n");

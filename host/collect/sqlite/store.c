@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/collect/crash_point.h"
 #include "host/collect/db.h"
 #include "host/collect/engine.h"
 #include "host/collect/ids.h"
@@ -391,6 +392,7 @@ add(struct ml_store *head,
     for (size_t i = 0; done && i < count; i++) {
         done = add_one(store, &items[i]);
     }
+    ml_crash_point("adding");
     return end(store, done, error);
 }
 
@@ -404,6 +406,7 @@ static enum ml_status take_away(
         ml_db_bind_number(store->statements[i], ":dump", dump);
         done = ml_db_run(store->statements[i]) == ML_OK;
     }
+    ml_crash_point("removing");
     return end(store, done, error);
 }
 
@@ -424,6 +427,7 @@ static enum ml_status upkeep(
     out_kept->gone_ms = UINT64_MAX;
     const bool done = ml_db_do(&store->db, "BEGIN IMMEDIATE") == ML_OK &&
                       ml_sqlite_sweep_step(&store->sweep, &out_kept->is_more);
+    ml_crash_point("sweeping");
     return end(store, done, error);
 }
 

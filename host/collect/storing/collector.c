@@ -10,6 +10,7 @@
 
 #include <ev.h>
 
+#include "host/collect/crash_point.h"
 #include "host/collect/storing/reading.h"
 #include "host/collect/storing/removals.h"
 #include "host/collect/storing/retention.h"
@@ -146,6 +147,7 @@ on_read(void *context, struct ml_reading *reading, const struct ml_collect_repor
     }
     collector->read_bytes += ml_collect_report_bytes(report);
     work->report = report;
+    ml_crash_point("read");
     if (report->state != ML_COLLECT_REPORT_WHOLE) {
         char reason[ML_REASON_BYTES];
         (void)snprintf(reason, sizeof(reason), "%s", report->reason);
@@ -270,7 +272,9 @@ static void settle_batch(struct ml_collector *collector) {
     for (size_t i = 0; i < batch->count; i++) {
         settle(batch->works[i], ML_ENTRY_STORED, "");
     }
+    ml_crash_point("counting");
     ml_ledger_commit(collector->setup.ledger);
+    ml_crash_point("counted");
 }
 
 /* They wait again, but for those that nobody wants any more. */

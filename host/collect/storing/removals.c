@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "host/collect/crash_point.h"
 #include "host/collect/storing/store_thread.h"
 
 struct removal {
@@ -46,6 +47,7 @@ static void on_removed(void *context, struct ml_store_job *job) {
         ml_error_set(&job->error, "the spool or its ledger refuses");
         status = ML_ENV_SYSTEM;
     }
+    ml_crash_point("line-removed");
     end_first(removals, status, &job->error);
     go_on(removals);
 }

@@ -8,6 +8,7 @@
 
 #include <ev.h>
 
+#include "host/collect/crash_point.h"
 #include "host/collect/db.h"
 #include "host/process/loop.h"
 
@@ -97,7 +98,9 @@ note(struct ml_remover *remover, const char *team, enum ml_removal_kind kind, co
     ml_db_bind_number(statement, ":kind", kind);
     ml_db_bind_text(statement, ":name", name);
     ml_db_bind_number(statement, ":now", (int64_t)time(NULL) * 1000);
-    return ml_db_run(statement);
+    const enum ml_status status = ml_db_run(statement);
+    ml_crash_point("wish-noted");
+    return status;
 }
 
 static enum ml_status finish(struct ml_remover *remover, const struct ml_removal *wish) {
