@@ -103,6 +103,15 @@ class FirstScreen(harness.Case):
         self.assertRegex(head, r"(?m)^  peak +\d+\.\d MiB at \S+Z in 4\d,\d+ blocks   \S+$")
         self.assertRegex(head, r"(?m)^  left .*, 0 % of the peak$")
 
+    def test_lists_of_rows_begin_with_what_tells_most(self):
+        dump = self.memlog(self.compile(SERVER, "server", "-DBODY=2000")).dumps()[0]
+        for by, heading, first in (("line", "Source lines", r"\S*server\.cpp:\d+"), ("function", "Functions", r"SessionCache::get")):
+            rows = self.say("report", f"--by={by}", dump, columns=120)
+            self.assertRegex(rows, rf"(?m)^{heading} by the peak .*\n(?:  \(.*\n)?.*\n +\d+\.\d MiB .* {first}")
+        # What was left is there for whoever asks, and programs get what they got.
+        self.assertIn("Source lines by what was left", self.say("report", "--by=line", "--metric=live", dump, columns=120))
+        self.assertLess(json.loads(self.say("report", "--by=function", "--json", dump, columns=0))["rows"][0]["live_bytes"], 1 << 20)
+
     def test_the_plumbing_is_shown_where_it_is_asked_for(self):
         run = self.memlog(self.compile(SERVER, "server", "-DBODY=2000"))
         self.assertRegex(self.say("report", "--plumbing", run.dumps()[0], columns=200), r"operator new|std::")

@@ -68,7 +68,8 @@ static const struct ml_option options[] = {
         report.metric,
         "one list, of what is live, at the peak, or ever allocated; of live blocks what is "
         "resident, "
-        "what their pages waste, or pages on which a stack's blocks lie alone"
+        "what their pages waste, or pages on which a stack's blocks lie alone (text with --by: "
+        "peak where hardly anything is live, else live)"
     ),
     {.name = "--sort",
      ML_WORD_TO(struct request, report.order),
@@ -229,6 +230,16 @@ tell(const struct ml_command *command, struct request *request, const struct ml_
     return exit_code;
 }
 
+/* Rows that people read begin with what tells most, as graphs do. Programs get what they got; of
+ * types that blocks themselves tell the peak is not known. */
+static bool is_for_choice(const struct request *request) {
+    const struct ml_report *report = &request->report;
+
+    return (request->form == FORM_SCREEN || request->form == FORM_FULL) &&
+           report->list == ML_LIST_ROWS && report->by != ML_BY_TYPE &&
+           report->order != ML_ORDER_TEMPORARY;
+}
+
 static int run(const struct ml_command *command, char *const *words) {
     struct request request = {.load = {.processes = ML_LOAD_OWN, .takes_unrecorded = true}};
     struct ml_loaded loaded;
@@ -244,6 +255,10 @@ static int run(const struct ml_command *command, char *const *words) {
     }
     request.load.groups = groups_of(&request);
     exit_code = ml_command_load(command, &request.load, &loaded);
+    if (exit_code == ML_EXIT_OK && is_for_choice(&request) &&
+        !ml_option_given(&command->table, given, "--metric")) {
+        request.report.metric = ml_metric_telling(&loaded.profile.tree);
+    }
     if (exit_code == ML_EXIT_OK &&
         !ml_command_knows(command, request.load.path, &loaded, request.report.metric)) {
         exit_code = ML_EXIT_LACKING;
