@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the built binaries may name: tools/dev/check/symbols.sh OUT. Prints each violation, exit 1 on any.
 #  - libmemlog.so exports client/preload.map, no more and no less, and needs libc.so.6 alone, of glibc 2.17 or older;
+#  - its last relocation is the resolver in which it begins where another library is the first (client/hooks/first.c);
 #  - libmemlog-attached.so exports client/attached/attached.map, needs no library and imports nothing: a running process gives it none;
 #  - what libmemlog.so and memlog-service import from outside stands in <room>/symbols.allow (one `name  # reason` a line), and no more:
 #    authority that slips in below the headers (fopen, getenv, system) is a new name in that list.
@@ -59,9 +60,12 @@ if [[ -e $preload ]]; then
     while read -r name; do
         [[ $name == libc.so.6 ]] || fail "$preload needs $name: the preload may need libc.so.6 alone"
     done < <(readelf -d "$preload" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
-    while read -r minor; do
-        ((minor <= 17)) || fail "$preload needs GLIBC_2.$minor: programs with a glibc older than that, in another root, would die of it"
-    done < <(readelf -V "$preload" | sed -n '/needs section/,$s/.*Name: GLIBC_2\.\([0-9]*\).*/\1/p')
+    while read -r version; do
+        minor=$(sed -n 's/^GLIBC_2\.\([0-9]*\)\(\.[0-9]*\)*$/\1/p' <<<"$version")
+        ((${minor:-99} <= 17)) || fail "$preload needs $version: programs with an older glibc, in another root, would die of it"
+    done < <(readelf -VW "$preload" | sed -n '/needs section/,$s/.*  Name: \([^ ]*\).*/\1/p')
+    readelf -rW "$preload" | grep R_X86_64 | tail -n 1 | grep -q R_X86_64_IRELATIVE ||
+        fail "$preload has no resolver behind its other relocations: client/hooks/first.c would begin too early"
     check_imports client "$preload"
 elif [[ -e client/preload.map ]]; then
     fail "$preload was not built"
