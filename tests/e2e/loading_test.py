@@ -14,6 +14,12 @@ HELLO = """
 int main(void) { char *volatile block = malloc(100); free(block); return write(1, "hello\\n", 6) == 6 ? 7 : 1; }
 """
 
+GOES_ON = """
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) { for (int i = 0; i < 100000; i++) { char *volatile block = malloc(100); usleep(2000); free(block); } return 7; }
+"""
+
 # A 32-bit program with a loader: write(1, text, 6); exit(7).
 HELLO_32 = """
 .globl _start
@@ -107,7 +113,18 @@ class OtherLibc(Loading):
     def test_the_first_program_is_named_with_the_true_reason(self):
         for words in ((str(self.program),), (self.script(),), ("/bin/sh", "-c", f"exec {self.program}")):
             with self.subTest(words=words):
-                self.assertRegex(self.text_of(self.as_bare(words)), "loader is not glibc's")
+                self.assertRegex(self.text_of(self.as_bare(words)), "loader is not glibc's, which libmemlog.so needs; 'memlog attach' can")
+
+    def test_one_that_runs_is_taken_as_the_reason_says(self):
+        self.compile("musl-gcc", text=GOES_ON)
+        with subprocess.Popen([self.program], stdin=subprocess.PIPE) as process:
+            folder = self.folder / "dumps-attached"
+            words = [str(harness.MEMLOG), "attach", "--no-page", "--duration=2", "-o", str(folder), str(process.pid)]
+            answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+            process.kill()
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        (entry,) = self.report(next(folder.glob("*.exit.pftrace")))["processes"]
+        self.assertEqual((entry["lost_events"], entry["total_blocks"] > 0, entry["total_bytes"] % 100), (0, True, 0))
 
 
 class Other32Bit(Loading):
