@@ -8,24 +8,10 @@
 
 #define ML_VERSION "0.1.0"
 
-/* The program's own notes, as the kernel has mapped them. */
 struct notes {
     const uint8_t *at;
     size_t bytes;
 };
-
-static int find_notes(struct dl_phdr_info *object, size_t size, void *context) {
-    struct notes *notes = context;
-    (void)size;
-    for (uint32_t i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &object->dlpi_phdr[i];
-        if (header->p_type == PT_NOTE && header->p_align == sizeof(uint32_t)) {
-            notes->at = (const uint8_t *)object->dlpi_addr + header->p_vaddr;
-            notes->bytes = header->p_memsz;
-        }
-    }
-    return 1; /* the first object is the program */
-}
 
 static size_t padded(size_t bytes) {
     return (bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t) * sizeof(uint32_t);
@@ -49,9 +35,23 @@ static void say_build_id(const struct notes *notes, FILE *out) {
     }
 }
 
+/* The program's own notes, as the kernel has mapped them. Linkers since binutils 2.40 put each kind
+ * of note into a segment of its own. */
+static int say_of_program(struct dl_phdr_info *object, size_t size, void *out) {
+    (void)size;
+    for (uint32_t i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &object->dlpi_phdr[i];
+        if (header->p_type == PT_NOTE && header->p_align == sizeof(uint32_t)) {
+            const struct notes notes = {
+                .at = (const uint8_t *)object->dlpi_addr + header->p_vaddr,
+                .bytes = header->p_memsz};
+            say_build_id(&notes, out);
+        }
+    }
+    return 1; /* the first object is the program */
+}
+
 void ml_version_say(FILE *out) {
-    struct notes notes = {.bytes = 0};
     (void)fprintf(out, "memlog %s\n", ML_VERSION);
-    (void)dl_iterate_phdr(find_notes, &notes);
-    say_build_id(&notes, out);
+    (void)dl_iterate_phdr(say_of_program, out);
 }

@@ -9,7 +9,9 @@ void *mi_calloc(size_t count, size_t size);
 void *mi_realloc(void *block, size_t size);
 int mi_posix_memalign(void **out_block, size_t alignment, size_t size);
 void *mi_memalign(size_t alignment, size_t size);
-struct mi_heap *mi_heap_get_default(void);
+/* mimalloc 3.3 has the latter alone. */
+struct mi_heap *mi_heap_get_default(void) __attribute__((weak));
+struct mi_heap *mi_heap_main(void) __attribute__((weak));
 void *mi_heap_calloc_aligned_at(
     struct mi_heap *heap, size_t count, size_t size, size_t alignment, size_t offset
 );
@@ -43,7 +45,7 @@ static void *placed(void *old, void *block, size_t size, size_t offset) {
 }
 
 void special(void) {
-    struct mi_heap *heap = mi_heap_get_default();
+    struct mi_heap *heap = mi_heap_get_default != NULL ? mi_heap_get_default() : mi_heap_main();
     void *block = mi_heap_calloc_aligned_at(heap, 30, 7, ALIGNMENT, OFFSET);
     block = placed(NULL, block, 30 * 7, OFFSET);
     void *old = block;

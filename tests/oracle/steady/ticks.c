@@ -68,7 +68,7 @@ static void be_taken_out(struct thread *thread) {
         thread->may_jump = 1;
         for (const uint64_t end_ns = steady_now_ns() + (uint64_t)LONGEST_MS * STEADY_NS_A_MS;
              steady_now_ns() < end_ns;) {
-            spun++;
+            spun = spun + 1; /* to gcc 16, an increment alone is no use */
         }
         thread->may_jump = 0;
         steady_count(false, "no tick came", LONGEST_MS);

@@ -67,7 +67,7 @@ static void nothing(void) {
 }
 
 static void spin(void) {
-    for (volatile uint64_t i = 0;; i++) {
+    for (volatile uint64_t i = 0;; i = i + 1) {
     }
 }
 

@@ -71,8 +71,8 @@ static void put_title(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     const uint64_t processes = ml_profile_processes(profile);
     const uint64_t images = ml_profile_images(profile);
-    char text[LINE_BYTES];
     char more[LINE_BYTES];
+    char text[2 * sizeof more];
     const char *complete = complete_in_title(profile, more);
     size_t at = 0;
 
