@@ -96,12 +96,12 @@ class Mounted(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="memlog-suites-")
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        for name in ("dev", "proc", "sys", "usr", "root"):
+        for name in ("dev", "mnt", "proc", "sys", "usr", "root"):
             (self.root / name).mkdir()
         for name in ("bin", "sbin", "lib", "lib64"):
             if pathlib.Path("/", name).exists():
                 (self.root / name).symlink_to(f"usr/{name}")
-        self.text = re.search(r'MOUNTED = """(.*?)"""', SUITES.read_text(), re.S)[1].replace('mount -t proc', f'mount --bind /usr "{self.root}/usr"\nmount -t proc', 1)
+        self.text = re.search(r'MOUNTED = """(.*?)"""', SUITES.read_text(), re.S)[1].replace('mount -t proc', "mount --bind /usr usr\nmount -t proc", 1)
 
     def words(self, *words):
         return ["setpriv", "--pdeathsig=KILL", "unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "sh", "-c", self.text, str(self.root),
@@ -114,25 +114,32 @@ class Mounted(unittest.TestCase):
         lines = ran.stdout.splitlines()
         self.assertEqual(lines[:5], ["/root", "/dev/null", "/dev/pts/ptmx", "/proc/1/exe", "/sys/kernel"])
         self.assertEqual(lines[-1].strip(), "/dev/pts/0")
+        namespace = subprocess.run(self.words("unshare", "--user", "true"), capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((namespace.returncode, namespace.stderr), (0, ""))
         self.assertNotIn(str(self.root), pathlib.Path("/proc/self/mounts").read_text())
 
     def test_nothing_stays_when_it_is_killed(self):
-        with subprocess.Popen(self.words("sh", "-c", "sleep 1234567 & echo begun; wait"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
-            self.assertEqual(process.stdout.readline(), b"begun\n")
-            self.assertEqual(len(self.sleepers()), 1)
-            os.kill(process.pid, signal.SIGKILL)
+        seconds = str(1000000 + os.getpid())  # who sleeps so long is ours
+        with subprocess.Popen(self.words("sh", "-c", f"sleep {seconds} & echo begun; wait"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+            try:
+                self.assertEqual(process.stdout.readline(), b"begun\n")
+                until = time.monotonic() + 30
+                while not self.sleepers(seconds):
+                    self.assertLess(time.monotonic(), until, "it does not begin")
+            finally:
+                os.kill(process.pid, signal.SIGKILL)
             process.wait(30)
         until = time.monotonic() + 30
-        while self.sleepers():
+        while self.sleepers(seconds):
             self.assertLess(time.monotonic(), until, "a program inside goes on")
             time.sleep(0.1)
         self.assertNotIn(str(self.root), pathlib.Path("/proc/self/mounts").read_text())
 
-    def sleepers(self):
+    def sleepers(self, seconds):
         found = []
         for path in pathlib.Path("/proc").glob("[0-9]*"):
             try:
-                if b"sleep\x001234567\x00" in (path / "cmdline").read_bytes() and os.readlink(path / "root") == str(self.root):
+                if (path / "cmdline").read_bytes() == f"sleep\0{seconds}\0".encode():
                     found.append(path)
             except OSError:
                 pass
