@@ -92,6 +92,19 @@ def parted(wanted):
     return wanted[:inner] + [PARTED] + wanted[-OUTER:]
 
 
+@unittest.skipIf(pathlib.Path("/usr/bin/python3").resolve().name in ("python3", "python3.11"), "the suite's Python is the one that is read")
+class OtherPython(attached.Case):
+
+    def test_of_another_python_it_is_said_that_its_functions_are_not_read(self):
+        run = self.memlog("/usr/bin/python3", "-c", "x = bytearray(5000016)", options=FRAMES)
+        self.assertEqual(run.code, 0, run.err)
+        (process,) = self.whole_report(run.dumps()[-1])["processes"]
+        self.assertTrue(process["complete"])
+        self.assertEqual([stack for stack in process["stacks"] if scripts(stack)], [])
+        answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(run.dumps()[-1])], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertRegex(answer.stdout.decode(), r"python3\.\d+: Python functions: python -X perf \(of Python 3\.12 or later, which --frames=python does not read\)")
+
+
 @unittest.skipUnless(pathlib.Path(PYTHON).exists(), f"needs {PYTHON}")
 class PythonFrames(attached.Case):
     def stacks_of(self, report, pid):
