@@ -2,6 +2,7 @@
  * LINE of tools/analyzer/sandbox/policy ends the process (0: none does). An exercise is a
  * sub-command with its words, or something that happens now and then, done at once. `--lines` says
  * what lines there are, each with its call and its exercise. */
+#include <asm/termbits.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libelf.h>
@@ -71,6 +72,15 @@ static int ask_time(const char *path) {
 }
 
 /* Whether progress would be in its user's way. */
+/* As isatty() of libc does since 2.42; of 2.36 it asks by TCGETS. */
+static int ask_terminal(const char *path) {
+    struct termios2 answer;
+
+    (void)path;
+    (void)ioctl(STDIN_FILENO, TCGETS2, &answer); /* which may be no terminal */
+    return errno != EPERM ? 0 : FAILED;
+}
+
 static int ask_front(const char *path) {
     pid_t front = 0;
 
@@ -110,6 +120,7 @@ static const struct {
     {"perf_map", read_perf_map},
     {"fstat", other_fstat},
     {"ask_time", ask_time},
+    {"ask_terminal", ask_terminal},
     {"front", ask_front},
     {"abort", do_abort},
     {"corrupt", corrupt},
