@@ -122,6 +122,8 @@ class FirstScreen(harness.Case):
         report = self.exit_report(run)
         largest = max(report["processes"], key=lambda process: process["held_at_tree_peak_bytes"])
         head = self.head("report", run.dumps()[0])
+        if "(no names in python3.14)   " in head:
+            self.skipTest("this Python allocates them in a function whose name it does not export")
         self.assertRegex(head, r"\d % +2\d\.\d MiB +PyByteArray_Resize")
         self.assertIn(f"in {largest['name']} {largest['pid']}", head)
 
