@@ -18,9 +18,8 @@ const char *ml_image_text(enum ml_image_kind kind) {
         [ML_IMAGE_PRELOADABLE] = "it started but never reached memlog",
         [ML_IMAGE_GONE] = "it ended before memlog could look at it",
         [ML_IMAGE_STATIC] = "statically linked: there is no dynamic loader that could load memlog",
-        [ML_IMAGE_OTHER_LOADER] = "its dynamic loader is not glibc's, which libmemlog.so needs; "
-                                  "'memlog attach' can take it "
-                                  "while it runs",
+        [ML_IMAGE_OTHER_LOADER] = ("its dynamic loader is not glibc's, which libmemlog.so needs; "
+                                   "'memlog attach' can take it while it runs"),
         [ML_IMAGE_32_BIT] = "a 32-bit program",
         [ML_IMAGE_SETUID] = "setuid or setgid: its loader drops the preload",
         [ML_IMAGE_UNREADABLE] = "it may not be looked at",
