@@ -18,7 +18,6 @@ enum {
     MASK_BYTES = 8,
     USER_CODE = 0x33, /* the code segment of 64-bit programs */
     RED_ZONE_BYTES = 128,
-    FRONT_BYTES = 32,         /* in front of a system call: its number is loaded there */
     SCAN_MAX_BYTES = 8 << 20, /* of one mapping's code */
     CALL_TRAP = SIGTRAP | 0x80
 };
@@ -89,14 +88,9 @@ static bool has_shadow_stack(const struct ml_traced *thread) {
     return ptrace(PTRACE_GETREGSET, thread->id, (void *)SHADOW_NOTE, &part) == 0 && pointer != 0;
 }
 
-static long restarted_call(int memory_fd, const struct user_regs_struct *registers) {
-    enum { CALL_BYTES = 2 };
-    uint8_t code[FRONT_BYTES];
-    const uint64_t at = registers->rip - CALL_BYTES - sizeof(code);
-    return registers->orig_rax == SYS_restart_syscall &&
-                   ml_memory_read(memory_fd, at, code, sizeof(code))
-               ? ml_frame_restarted_call(code, sizeof(code))
-               : -1;
+static bool read_memory(void *context, uint64_t address, void *out_bytes, size_t count_bytes) {
+    const int *memory_fd = context;
+    return ml_memory_read(*memory_fd, address, out_bytes, count_bytes);
 }
 
 static bool
@@ -108,7 +102,7 @@ take_image(const struct ml_traced *thread, int memory_fd, struct ml_thread_image
         return false;
     }
     image->state_bytes = state.iov_len;
-    image->call = restarted_call(memory_fd, &image->registers);
+    image->call = ml_frame_restarted_call(&image->registers, read_memory, &memory_fd);
     return true;
 }
 

@@ -20,6 +20,8 @@ enum {
     CONTEXT_BYTES = 304, /* of ucontext_t: as the kernel has it */
     STATE_AT = 320,      /* the next multiple of 64 */
     CALL_BYTES = 2,      /* the instruction `syscall` */
+    FRONT_BYTES = 32,    /* in front of it: its number is loaded there */
+    LOAD_STACK_BYTES = 5,
     MAGIC_BYTES = 4
 };
 static const uint32_t magic_first = 0x46505853;  /* FP_XSTATE_MAGIC1 */
@@ -34,18 +36,67 @@ struct software_bytes {
     uint32_t padding[7];
 };
 
-long ml_frame_restarted_call(const uint8_t *code, size_t count_bytes) {
+static bool goes_on(uint64_t number) {
+    return number == SYS_poll || number == SYS_nanosleep || number == SYS_futex ||
+           number == SYS_clock_nanosleep;
+}
+
+/* mov $NUMBER,%eax */
+static long number_in_code(const uint8_t code[FRONT_BYTES]) {
     enum { LOAD_EAX = 0xb8, LOAD_BYTES = 5 };
-    for (size_t back = LOAD_BYTES; back <= count_bytes; back++) {
-        const uint8_t *at = code + count_bytes - back;
+    for (size_t back = LOAD_BYTES; back <= FRONT_BYTES; back++) {
+        const uint8_t *at = code + FRONT_BYTES - back;
         uint32_t number = 0;
         memcpy(&number, at + 1, sizeof(number));
-        if (at[0] == LOAD_EAX && (number == SYS_poll || number == SYS_nanosleep ||
-                                  number == SYS_futex || number == SYS_clock_nanosleep)) {
+        if (at[0] == LOAD_EAX && goes_on(number)) {
             return (long)number;
         }
     }
     return -1;
+}
+
+/* How far behind the stack pointer the last instruction of that kind reads, whose first bytes are
+ * given, and whose last is that. -1: there is none. */
+static int distance_in(const uint8_t code[FRONT_BYTES], const uint8_t load[LOAD_STACK_BYTES - 1]) {
+    for (size_t at = FRONT_BYTES - LOAD_STACK_BYTES + 1; at > 0; at--) {
+        if (memcmp(code + at - 1, load, LOAD_STACK_BYTES - 1) == 0) {
+            return code[at - 1 + LOAD_STACK_BYTES - 1];
+        }
+    }
+    return -1;
+}
+
+/* A process of one thread makes the call in the function that has its number as the last of seven
+ * arguments, on the stack. One of several makes it in another function, which that one calls. */
+long ml_frame_restarted_call(
+    const struct user_regs_struct *registers, ml_frame_read *read, void *context
+) {
+    static const uint8_t load_rax[] = {0x48, 0x8b, 0x44, 0x24};
+    static const uint8_t load_rsi[] = {0x48, 0x8b, 0x74, 0x24};
+    static const uint8_t rax_of_rsi[] = {0x48, 0x89, 0xf0};
+    uint8_t code[FRONT_BYTES];
+    uint64_t stack = registers->rsp;
+    uint64_t caller = 0;
+    uint64_t number = 0;
+    if (registers->orig_rax != SYS_restart_syscall ||
+        !read(context, registers->rip - CALL_BYTES - FRONT_BYTES, code, sizeof(code))) {
+        return -1;
+    }
+    const long in_code = number_in_code(code);
+    if (in_code >= 0) {
+        return in_code;
+    }
+    int distance = distance_in(code, load_rax);
+    if (memmem(code, sizeof(code), rax_of_rsi, sizeof(rax_of_rsi)) != NULL) {
+        const bool is_read = read(context, stack, &caller, sizeof(caller)) &&
+                             read(context, caller - FRONT_BYTES, code, sizeof(code));
+        distance = is_read ? distance_in(code, load_rsi) : -1;
+        stack += sizeof(caller);
+    }
+    return distance >= 0 && read(context, stack + (uint64_t)distance, &number, sizeof(number)) &&
+                   goes_on(number)
+               ? (long)number
+               : -1;
 }
 
 /* Where the thread goes on: an interrupted call is made again from its start, with its time limit

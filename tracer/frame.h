@@ -25,9 +25,16 @@ struct ml_thread_image {
     long call; /* that it goes on with by restart_syscall; -1: not known, or none */
 };
 
-/* The number of the call, by the code in front of its `syscall`: a load of eax with one of those
- * that go on by restart_syscall. -1: none is there. */
-long ml_frame_restarted_call(const uint8_t *code, size_t count_bytes);
+/* Read another process's memory. False: it cannot be read. */
+typedef bool ml_frame_read(void *context, uint64_t address, void *out_bytes, size_t count_bytes);
+
+/* The number of the call that goes on by restart_syscall, as the thread stands behind its
+ * `syscall`: by the load of eax in front of that, or where libc's function for all calls that can
+ * be cancelled (since glibc 2.41) has it on the stack. -1: it is none of those that go on so, or it
+ * is not found. */
+long ml_frame_restarted_call(
+    const struct user_regs_struct *registers, ml_frame_read *read, void *context
+);
 
 /* How large its frame is: no more than the kernel's own. 0: as below. */
 size_t ml_signal_frame_bytes(const struct ml_thread_image *image);

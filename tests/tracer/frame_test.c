@@ -55,14 +55,9 @@ static void take_image(pid_t child, struct ml_thread_image *image) {
     image->call = -1;
 }
 
-/* As it goes on with a call that was stopped before. */
-static void take_call(int memory, struct ml_thread_image *image) {
-    uint8_t code[32];
-    const off_t at = (off_t)(image->registers.rip - 2 - sizeof(code));
-    if (image->registers.orig_rax == SYS_restart_syscall) {
-        ck_assert_int_eq(pread(memory, code, sizeof(code), at), sizeof(code));
-        image->call = ml_frame_restarted_call(code, sizeof(code));
-    }
+static bool read_memory(void *context, uint64_t address, void *out_bytes, size_t count_bytes) {
+    const int *memory = context;
+    return pread(*memory, out_bytes, count_bytes, (off_t)address) == (ssize_t)count_bytes;
 }
 
 /* Nothing of the child is as it was, but for what the frame holds. */
@@ -101,7 +96,7 @@ static void send_round(pid_t child) {
     (void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)child);
     const int memory = open(path, O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(memory, 0);
-    take_call(memory, &image);
+    image.call = ml_frame_restarted_call(&image.registers, read_memory, &(int){memory});
     const uint64_t at =
         (image.registers.rsp - RED_ZONE_BYTES - ML_SIGNAL_FRAME_MAX_BYTES) & ~UINT64_C(63);
     const size_t bytes =
@@ -361,6 +356,76 @@ START_TEST(its_signal_mask_and_its_signal_stack_are_kept) {
 }
 END_TEST
 
+/* A thread of glibc 2.41: code and stack as they stand in one memory, from 0 on. */
+enum { CODE_AT = 64, CALLER_AT = 192, STACK_AT = 256, MEMORY_BYTES = 512 };
+struct small_memory {
+    uint8_t bytes[MEMORY_BYTES];
+};
+
+static bool read_small(void *context, uint64_t address, void *out_bytes, size_t count_bytes) {
+    const struct small_memory *memory = context;
+    if (address > MEMORY_BYTES || count_bytes > MEMORY_BYTES - address) {
+        return false;
+    }
+    memcpy(out_bytes, memory->bytes + address, count_bytes);
+    return true;
+}
+
+static void put_word(struct small_memory *memory, size_t at, uint64_t word) {
+    memcpy(memory->bytes + at, &word, sizeof(word));
+}
+
+static long call_of(struct small_memory *memory) {
+    const struct user_regs_struct registers = {
+        .orig_rax = SYS_restart_syscall, .rip = CODE_AT + 2, .rsp = STACK_AT};
+    return ml_frame_restarted_call(&registers, read_small, memory);
+}
+
+START_TEST(the_number_of_a_call_that_can_be_cancelled_is_on_the_stack) {
+    static const uint8_t load_rax[] = {0x48, 0x8b, 0x44, 0x24, 16};
+    static const uint8_t passed_on[] = {0x48, 0x89, 0xf0, 0x48, 0x89, 0xd7, 0x48, 0x89, 0xce};
+    static const uint8_t load_rsi[] = {
+        0x48,
+        0x8b,
+        0x74,
+        0x24,
+        32,
+        0x49,
+        0x89,
+        0xd0,
+        0x48,
+        0x89,
+        0xfa,
+        0x4c,
+        0x89,
+        0xdf,
+        0xe8,
+        1,
+        2,
+        3,
+        4};
+    struct small_memory one = {.bytes = {0}};
+    memcpy(one.bytes + CODE_AT - sizeof(load_rax), load_rax, sizeof(load_rax));
+    ck_assert_int_eq(call_of(&one), -1); /* what is there goes on otherwise */
+    put_word(&one, STACK_AT + 16, SYS_poll);
+    ck_assert_int_eq(call_of(&one), SYS_poll);
+    put_word(&one, STACK_AT + 16, SYS_read);
+    ck_assert_int_eq(call_of(&one), -1);
+
+    struct small_memory several = {.bytes = {0}};
+    memcpy(several.bytes + CODE_AT - 30, passed_on, sizeof(passed_on));
+    memcpy(several.bytes + CALLER_AT - sizeof(load_rsi), load_rsi, sizeof(load_rsi));
+    put_word(&several, STACK_AT + 8 + 32, SYS_clock_nanosleep);
+    ck_assert_int_eq(call_of(&several), -1); /* nobody has called it */
+    put_word(&several, STACK_AT, CALLER_AT);
+    ck_assert_int_eq(call_of(&several), SYS_clock_nanosleep);
+    put_word(&several, STACK_AT, ~UINT64_C(0)); /* no code is there */
+    ck_assert_int_eq(call_of(&several), -1);
+    put_word(&several, STACK_AT, STACK_AT);
+    ck_assert_int_eq(call_of(&several), -1);
+}
+END_TEST
+
 START_TEST(a_state_that_the_kernel_would_not_take_gives_no_frame) {
     static struct ml_thread_image image;
     static uint8_t frame[ML_SIGNAL_FRAME_MAX_BYTES];
@@ -378,6 +443,7 @@ int main(void) {
     tcase_add_test(tests, a_thread_in_a_loop_comes_back_with_all_its_registers);
     tcase_add_test(tests, a_thread_that_sleeps_makes_its_call_again);
     tcase_add_test(tests, a_thread_that_was_stopped_in_its_sleep_before_makes_its_call_again);
+    tcase_add_test(tests, the_number_of_a_call_that_can_be_cancelled_is_on_the_stack);
     tcase_add_test(tests, its_signal_mask_and_its_signal_stack_are_kept);
     tcase_add_test(tests, a_state_that_the_kernel_would_not_take_gives_no_frame);
     return run_suite("frame", tests);
