@@ -31,7 +31,7 @@ struct row {
 };
 
 /* By name. After the headers of glibc 2.36, jemalloc 5.3, gperftools 2.10, mimalloc 2.0 and
- * Firefox 153. */
+ * 3.3, and Firefox 153. */
 static const struct row rows[] = {
     /* act, arguments, size, count, block, out, text, flags, families */
     {"__posix_memalign", ALLOCATE, 3, 2, NO, NO, 0, NO, 0, ANY},
@@ -61,6 +61,10 @@ static const struct row rows[] = {
     {"free_size", RELEASE, 2, NO, NO, 0, NO, NO, 0, MIMALLOC},
     {"free_size_aligned", RELEASE, 3, NO, NO, 0, NO, NO, 0, MIMALLOC},
     {"free_sized", RELEASE, 2, NO, NO, 0, NO, NO, 0, ANY},
+    {"free_small", RELEASE, 1, NO, NO, 0, NO, NO, 0, MIMALLOC},
+    {"free_small_local", RELEASE, 1, NO, NO, 0, NO, NO, 0, MIMALLOC},
+    {"free_small_local_nonnull", RELEASE, 1, NO, NO, 0, NO, NO, 0, MIMALLOC},
+    {"free_small_nonnull", RELEASE, 1, NO, NO, 0, NO, NO, 0, MIMALLOC},
     {"heap_alloc_new", ALLOCATE, 2, 1, NO, NO, NO, NO, 0, MIMALLOC},
     {"heap_alloc_new_n", ALLOCATE, 3, 2, 1, NO, NO, NO, 0, MIMALLOC},
     {"heap_calloc", ALLOCATE, 3, 2, 1, NO, NO, NO, 0, MIMALLOC},
@@ -86,6 +90,7 @@ static const struct row rows[] = {
     {"heap_zalloc", ALLOCATE, 2, 1, NO, NO, NO, NO, 0, MIMALLOC},
     {"heap_zalloc_aligned", ALLOCATE, 3, 1, NO, NO, NO, NO, 0, MIMALLOC},
     {"heap_zalloc_aligned_at", ALLOCATE, 4, 1, NO, NO, NO, NO, 0, MIMALLOC},
+    {"heap_zalloc_small", ALLOCATE, 2, 1, NO, NO, NO, NO, 0, MIMALLOC},
     {"malloc", ALLOCATE, 1, 0, NO, NO, NO, NO, 0, ANY},
     {"malloc_aligned", ALLOCATE, 2, 0, NO, NO, NO, NO, 0, MIMALLOC},
     {"malloc_aligned_at", ALLOCATE, 3, 0, NO, NO, NO, NO, 0, MIMALLOC},
@@ -128,6 +133,26 @@ static const struct row rows[] = {
     {"sdallocx", RELEASE, 3, NO, NO, 0, NO, NO, 0, ANY},
     {"strdup", ALLOCATE, 1, NO, NO, NO, NO, 0, 0, MIMALLOC | PLAIN},
     {"strndup", ALLOCATE, 2, 1, NO, NO, NO, 0, 0, MIMALLOC | PLAIN},
+    {"theap_alloc_new", ALLOCATE, 2, 1, NO, NO, NO, NO, 0, MIMALLOC},
+    {"theap_alloc_new_n", ALLOCATE, 3, 2, 1, NO, NO, NO, 0, MIMALLOC},
+    {"theap_alloc_new_nothrow", ALLOCATE, 2, 1, NO, NO, NO, NO, 0, MIMALLOC},
+    {"theap_calloc", ALLOCATE, 3, 2, 1, NO, NO, NO, 0, MIMALLOC},
+    {"theap_malloc", ALLOCATE, 2, 1, NO, NO, NO, NO, 0, MIMALLOC},
+    {"theap_malloc_aligned", ALLOCATE, 3, 1, NO, NO, NO, NO, 0, MIMALLOC},
+    {"theap_malloc_small", ALLOCATE, 2, 1, NO, NO, NO, NO, 0, MIMALLOC},
+    {"theap_realloc", RESIZE, 3, 2, NO, 1, NO, NO, 0, MIMALLOC},
+    {"theap_rezalloc", RESIZE, 3, 2, NO, 1, NO, NO, 0, MIMALLOC},
+    {"theap_zalloc", ALLOCATE, 2, 1, NO, NO, NO, NO, 0, MIMALLOC},
+    {"theap_zalloc_aligned", ALLOCATE, 3, 1, NO, NO, NO, NO, 0, MIMALLOC},
+    {"theap_zalloc_small", ALLOCATE, 2, 1, NO, NO, NO, NO, 0, MIMALLOC},
+    {"ucalloc", ALLOCATE, 3, 1, 0, NO, NO, NO, 0, MIMALLOC},
+    {"ufree", RELEASE, 2, NO, NO, 0, NO, NO, 0, MIMALLOC},
+    {"umalloc", ALLOCATE, 2, 0, NO, NO, NO, NO, 0, MIMALLOC},
+    {"umalloc_aligned", ALLOCATE, 3, 0, NO, NO, NO, NO, 0, MIMALLOC},
+    {"umalloc_small", ALLOCATE, 2, 0, NO, NO, NO, NO, 0, MIMALLOC},
+    {"urealloc", RESIZE, 4, 1, NO, 0, NO, NO, 0, MIMALLOC},
+    {"uzalloc_aligned", ALLOCATE, 3, 0, NO, NO, NO, NO, 0, MIMALLOC},
+    {"uzalloc_small", ALLOCATE, 2, 0, NO, NO, NO, NO, 0, MIMALLOC},
     {"valloc", ALLOCATE, 1, 0, NO, NO, NO, NO, 0, ANY},
     {"xallocx", RESIZE_IN_PLACE, 4, 1, NO, 0, NO, NO, 0, ANY},
     {"zalloc", ALLOCATE, 1, 0, NO, NO, NO, NO, 0, MIMALLOC},

@@ -49,6 +49,8 @@ static const char *const others[] = {
     "mi_heap_new",
     "mi_heap_try_new",
     "mi_heap_delete",
+    "mi_theap_delete",
+    "mi_pprof_profiler_",
     "mi_subproc_new",
     "mi_subproc_delete",
     "mi_register_deferred_free",
