@@ -87,8 +87,10 @@ class Questions(Case):
             collector.send(trace([(LEAK, MIB, 0, 0)]), team=team)
         self.wait_for("the reports", lambda: all(collector.ask("programs", team=team)["programs"] for team in TEAMS))
         make_endless(collector)
-        asked = [self.asked(collector, "red") for _ in range(20)]
-        statuses = []
+        before = self.busy(collector)
+        asked = [self.asked(collector, "red")]
+        self.wait_for("work", lambda: self.busy(collector) > before + 5)  # a thread has it: it waits no more
+        asked += [self.asked(collector, "red") for _ in range(19)]
         self.wait_for("refusals", lambda: len([one for one in asked if self.is_answered(one)]) == 11)  # one is at work, eight wait
         statuses = [self.status_of(one) for one in asked if self.is_answered(one)]
         self.assertEqual(set(statuses), {429})
