@@ -243,11 +243,16 @@ static void read_list(void) {
     }
 }
 
-/* What is loaded later comes at the list's end. */
-static bool has_grown(void) {
+/* What is loaded later comes at the list's end. The last one may be freed by now, and say what it
+ * said before: the one in front of it leads to it no more then. */
+__attribute__((no_sanitize("address", "thread"))) static bool has_grown(void) {
     const struct link_map *last = atomic_load_explicit(&last_map, memory_order_acquire);
-    return last == NULL || !readable(last, sizeof(*last)) || last->l_next != NULL ||
-           last->l_addr != atomic_load_explicit(&last_bias, memory_order_relaxed);
+    if (last == NULL || !readable(last, sizeof(*last)) || last->l_next != NULL ||
+        last->l_addr != atomic_load_explicit(&last_bias, memory_order_relaxed)) {
+        return true;
+    }
+    const struct link_map *before = last->l_prev;
+    return before != NULL && (!readable(before, sizeof(*before)) || before->l_next != last);
 }
 
 static bool find_in_list(uintptr_t pc, struct ml_object *out_object) {

@@ -2,6 +2,7 @@
 # runner: timeout=600
 import json
 import os
+import signal
 import subprocess
 import time
 import unittest
@@ -86,7 +87,7 @@ class Growing(browsing.Case):
         told = json.loads(harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT).stdout)
         answer = page.json(f"/api/v1/suspects?dump={made['id']}")
         self.assertEqual((answer["functions"], answer["processes"]), (told["functions"], told["processes"]))
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # the program has no end of its own
 
 
 if __name__ == "__main__":
