@@ -29,12 +29,12 @@ async function open(width, colorScheme, address) {
 
 const rowsOf = (page) => page.$$eval("#rows tr", (all) => all.map((row) => row.innerText.replace(/\s+/g, " ")));
 
-// Serious faults of accessibility, as axe finds them.
+// Faults of accessibility, as axe finds them.
 async function check(page, where) {
   await page.evaluate(await (await import("node:fs/promises")).readFile(axe, "utf8")).catch(() => {});
   const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
   for (const one of found.violations) {
-    if (["serious", "critical"].includes(one.impact)) { answer.faults.push(`${where}: ${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html).join(" ")}`); }
+    answer.faults.push(`${where}: ${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html).join(" ")}`);
   }
 }
 

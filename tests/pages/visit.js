@@ -36,12 +36,12 @@ export async function visit(act) {
     rows: (page) => page.$$eval("#rows tr", (all) => all.map((row) => row.innerText.replace(/\s+/g, " "))),
     says: (page, words) => page.waitForFunction((wanted) => document.getElementById("message").textContent.includes(wanted), words),
     shoot: (page, name) => page.screenshot({ path: `${folder}/${name}.png`, fullPage: true }),
-    // Serious faults of accessibility, and what hangs out at the right.
+    // Faults of accessibility, and what hangs out at the right.
     async check(page, where) {
       await page.evaluate(await readFile(axe, "utf8")).catch(() => {});
       const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
       for (const one of found.violations) {
-        if (["serious", "critical"].includes(one.impact)) { seen.faults.push(`${where}: ${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html).join(" ")}`); }
+        seen.faults.push(`${where}: ${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html).join(" ")}`);
       }
       const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       if (over > 0) { seen.faults.push(`${where}: ${over} pixels hang out`); }

@@ -69,7 +69,7 @@ export async function show(signal) {
   const most = Math.max(...answer.stacks.map((one) => Math.max(one.share_before, one.share_after)), 0);
   const differing = answer.stacks.filter((one) => one.differs).length;
   const about = `${differing ? `${countText(differing)} of ${countText(answer.stacks_compared)} stacks` : `None of ${countText(answer.stacks_compared)} stacks`} ${differing === 1 ? "holds" : "hold"} another share of a report than before, in ${countText(answer.dumps_before)} and ${countText(answer.dumps_after)} control reports. Shares are of one whole: where one grows, others shrink.${untoldText(answer)}`;
-  const columns = [["Stack", "wideCell"], ["", ""], [names[0], "number barred wide", `Mean share of a control report\u2019s ${WHOLES[answer.metric]}`], [names[1], "number barred wide", "Likewise, of the later build"], ["Change", "number"],
+  const columns = [["Stack", "wideCell"], ["Verdict", ""], [names[0], "number barred wide", `Mean share of a control report\u2019s ${WHOLES[answer.metric]}`], [names[1], "number barred wide", "Likewise, of the later build"], ["Change", "number"],
     ["z", "number wide", "The difference in its standard errors"], ["q", "number wide", "The share of false ones among all that differ at least so surely; below 0.05 it differs"]];
   const rest = answer.stacks.length >= shown && answer.stacks_compared > shown && shown < 10000 ? [el("p", { className: "view" }, el("a", { textContent: `More than ${countText(shown)}`, href: here({ rows: Math.min(10000, shown * 4) }) }))] : [];
   return { answers: [answer], title, about, content: [table("Table of stacks in both builds", columns, answer.stacks.map((one) => row(one, most))), ...rest] };
