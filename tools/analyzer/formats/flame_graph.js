@@ -400,7 +400,7 @@ class FlameGraph {
   whereText() {
     const path = [];
     for (let up = this.zoomed; up.parent; up = up.parent) { path.unshift(up.name); }
-    if (!this.function) { return path.length ? path.join(" \u203a ") : "Click a frame to zoom in."; }
+    if (!this.function) { return path.length ? path.join(" \u203a ") : this.tree.children.size ? "Click a frame to zoom in." : "Nothing is here."; }
     if (!this.isFound) { return `No stack here is through ${this.tree.name}.`; }
     if (!path.length) { return `Callers and callees of ${this.tree.name}`; }
     return (this.zoomed.depth < 0 ? [...path.reverse(), this.tree.name] : [this.tree.name, ...path]).join(" \u203a ");
