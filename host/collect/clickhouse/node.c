@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -343,6 +344,32 @@ enum ml_status ml_click_number(
         }
     }
     free(answer.text);
+    return status;
+}
+
+enum ml_status ml_click_change(
+    struct ml_click_nodes *nodes,
+    size_t node,
+    const char *change,
+    const char *left,
+    const char *doing,
+    struct ml_error_message *error
+) {
+    enum { LOOKS = 600, PAUSE_NS = 100000000 };
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    uint64_t count = 0;
+    enum ml_status status = ml_click_number(nodes, node, left, &count, error);
+    if (status == ML_OK && count > 0) {
+        status = ml_click_do(nodes, node, change, error);
+    }
+    for (unsigned i = 0; status == ML_OK && count > 0; i++) {
+        if (i == LOOKS) {
+            ml_error_set(error, "%s: %s", nodes->list[node].url, doing);
+            return ML_ENV_SYSTEM;
+        }
+        (void)nanosleep(&pause, NULL);
+        status = ml_click_number(nodes, node, left, &count, error);
+    }
     return status;
 }
 

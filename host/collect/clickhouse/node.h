@@ -76,6 +76,17 @@ ML_NODISCARD enum ml_status ml_click_number(
     struct ml_error_message *error
 );
 
+/* Change rows by `change`, which the node takes and does by and by, where `left` counts some; until
+ * it counts none. `doing`: what it says where that takes too long. */
+ML_NODISCARD enum ml_status ml_click_change(
+    struct ml_click_nodes *nodes,
+    size_t node,
+    const char *change,
+    const char *left,
+    const char *doing,
+    struct ml_error_message *error
+);
+
 /* Insert a block (host/collect/clickhouse/block.h) into a table of the database. `query_id` finds
  * it in system.processes. Errors: ML_ENV_SYSTEM, likewise: it took place, or it did not. */
 ML_NODISCARD enum ml_status ml_click_insert(

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "host/collect/clickhouse/internal.h"
 
@@ -86,11 +85,8 @@ static enum ml_status add_told(
 /* A report that was on its way from an older memlog may lack it later, too. */
 static enum ml_status
 tell_old(struct ml_click_nodes *nodes, size_t node, struct ml_error_message *error) {
-    enum { LOOKS = 600, PAUSE_NS = 100000000 };
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
     struct ml_click_sql sql = {.text = NULL};
     struct ml_click_sql left = {.text = NULL};
-    uint64_t count = 0;
     ml_click_sql_printf(
         &sql,
         "ALTER TABLE %s.dumps_local UPDATE told = " TOLD_OF_OLD " WHERE told = 0",
@@ -99,21 +95,12 @@ tell_old(struct ml_click_nodes *nodes, size_t node, struct ml_error_message *err
     ml_click_sql_printf(
         &left, "SELECT count() FROM %s.dumps_local WHERE told = 0", nodes->database
     );
-    enum ml_status status = sql.is_failed || left.is_failed
-                                ? ML_ENV_MEMORY
-                                : ml_click_number(nodes, node, left.text, &count, error);
-    if (status == ML_OK && count > 0) {
-        status = ml_click_do(nodes, node, sql.text, error);
-    }
-    for (unsigned i = 0; status == ML_OK && count > 0; i++) {
-        if (i == LOOKS) {
-            ml_error_set(error, "%s: it renews its table of dumps", nodes->list[node].url);
-            status = ML_ENV_SYSTEM;
-            break;
-        }
-        (void)nanosleep(&pause, NULL);
-        status = ml_click_number(nodes, node, left.text, &count, error);
-    }
+    const enum ml_status status =
+        sql.is_failed || left.is_failed
+            ? ML_ENV_MEMORY
+            : ml_click_change(
+                  nodes, node, sql.text, left.text, "it renews its table of dumps", error
+              );
     ml_click_sql_fini(&sql);
     ml_click_sql_fini(&left);
     return status;

@@ -46,30 +46,16 @@ enum ml_status ml_click_delete(
     const char *where,
     struct ml_error_message *error
 ) {
-    enum { LOOKS = 300, PAUSE_NS = 100000000 };
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
     struct ml_click_sql sql = {.text = NULL};
     struct ml_click_sql left = {.text = NULL};
-    uint64_t count = 1;
     ml_click_sql_printf(&sql, "ALTER TABLE %s DELETE WHERE ", table);
     ml_click_sql_put(&sql, where);
     ml_click_sql_printf(&left, "SELECT count() FROM %s WHERE ", table);
     ml_click_sql_put(&left, where);
-    enum ml_status status = sql.is_failed || left.is_failed
-                                ? ML_ENV_MEMORY
-                                : ml_click_number(nodes, node, left.text, &count, error);
-    if (status == ML_OK && count > 0) {
-        status = ml_click_do(nodes, node, sql.text, error);
-    }
-    for (unsigned i = 0; status == ML_OK && count > 0; i++) {
-        if (i == LOOKS) {
-            ml_error_set(error, "%s: it deletes still", nodes->list[node].url);
-            status = ML_ENV_SYSTEM;
-            break;
-        }
-        (void)nanosleep(&pause, NULL);
-        status = ml_click_number(nodes, node, left.text, &count, error);
-    }
+    const enum ml_status status =
+        sql.is_failed || left.is_failed
+            ? ML_ENV_MEMORY
+            : ml_click_change(nodes, node, sql.text, left.text, "it deletes still", error);
     ml_click_sql_fini(&sql);
     ml_click_sql_fini(&left);
     return status;
