@@ -123,7 +123,7 @@ setsid sleep {seconds} & echo begun >&2; wait
         self.wait_for(lambda: not self.sleepers(seconds), log)
         self.assertNotIn(str(root), pathlib.Path("/proc/self/mounts").read_text())
         self.assertEqual((root / "tmp/answer").read_text().split("\n"), [
-            "/root/memlog", "/dev/null", "/dev/pts/ptmx", "/proc/1/exe", "/sys/kernel", "0", "a namespace", "/dev/pts/0", ""])
+            "/srv/memlog", "/dev/null", "/dev/pts/ptmx", "/proc/1/exe", "/sys/kernel", "0", "a namespace", "/dev/pts/0", ""])
 
     def wait_for(self, what, log):
         until = time.monotonic() + 120
