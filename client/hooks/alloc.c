@@ -9,6 +9,7 @@
 #include "client/hooks/next.h"
 #include "client/recording/hook_record.h"
 #include "client/recording/sampler.h"
+#include "client/state/boot_store.h"
 #include "client/state/visible.h"
 
 /* C23's; this libc's headers may not have them yet. */
@@ -152,8 +153,12 @@ RECORDED void recorded_free(void *block) {
     RELEASE(block, ml_next.free(block), ml_record_free_here);
 }
 
-/* The slow check of a free that the fast one could not skip. */
+/* The frees that the fast check could not pass on: also of the boot store's blocks, which it takes
+ * for sampled ones (ml_arena_begin). */
 RECORDED void looked_free(void *block) {
+    if (block == NULL || ml_boot_store_owns(block)) {
+        return;
+    }
     if (ml_sampler_drops_after_all(ml_this_thread(), block)) {
         ml_next.free(block);
         return;
@@ -162,24 +167,22 @@ RECORDED void looked_free(void *block) {
 }
 
 HOOK void free(void *block) {
-    if (block == NULL) {
-        return;
-    }
-    const bool filters = ml_sampler_filters(ml_this_thread());
-    if (ml_unlikely(ml_next_boot_owns(block))) {
-        return;
-    }
-    if (!filters) {
-        if (ml_hook_is_idle(ml_this_thread())) {
-            APART;
-            ml_next.free(block);
-        } else {
-            recorded_free(block);
+    if (ml_sampler_filters(ml_this_thread())) {
+        if (ml_likely(ml_sampler_drops(ml_this_thread(), block))) {
+            ml_next.free(block); /* which has nothing to do for NULL */
+            return;
         }
-    } else if (ml_likely(ml_sampler_drops(ml_this_thread(), block))) {
+        looked_free(block);
+        return;
+    }
+    if (block == NULL || ml_unlikely(ml_boot_store_owns(block))) {
+        return;
+    }
+    if (ml_hook_is_idle(ml_this_thread())) {
+        APART;
         ml_next.free(block);
     } else {
-        looked_free(block);
+        recorded_free(block);
     }
 }
 
@@ -189,7 +192,7 @@ HOOK void free_sized(void *block, size_t size) {
         free(block);
         return;
     }
-    if (block == NULL || ml_next_boot_owns(block)) {
+    if (block == NULL || ml_boot_store_owns(block)) {
         return;
     }
     RELEASE(block, ml_next.free_sized(block, size), ml_record_free);
@@ -200,7 +203,7 @@ HOOK void free_aligned_sized(void *block, size_t alignment, size_t size) {
         free(block);
         return;
     }
-    if (block == NULL || ml_next_boot_owns(block)) {
+    if (block == NULL || ml_boot_store_owns(block)) {
         return;
     }
     RELEASE(block, ml_next.free_aligned_sized(block, alignment, size), ml_record_free);
@@ -211,7 +214,7 @@ HOOK void free_aligned_sized(void *block, size_t alignment, size_t size) {
 static void *leave_boot_store(const void *block, size_t size) {
     void *moved = ml_next.malloc(size);
     if (moved != NULL) {
-        const size_t room = ml_next_boot_room(block);
+        const size_t room = ml_boot_store_room(block);
         memcpy(moved, block, size < room ? size : room);
     }
     return moved;
@@ -255,16 +258,20 @@ static inline void after_realloc(
     ml_hook_leave(thread, &hook);                                                                  \
     return new_block
 
+/* Of a block of the boot store nobody has heard: what a realloc moves it to is a new one. */
+static void *const nothing_recorded = NULL;
+
 /* Whether the block that a realloc takes needs no record. */
 static inline bool resizes_unsaid(const void *block) {
     const bool unsampled =
         ml_sampler_filters(ml_this_thread()) && ml_sampler_drops(ml_this_thread(), block);
-    return (unsampled || ml_hook_is_idle(ml_this_thread())) && ml_likely(!ml_next_boot_owns(block));
+    return (unsampled || ml_hook_is_idle(ml_this_thread())) &&
+           ml_likely(!ml_boot_store_owns(block));
 }
 
 RECORDED void *recorded_realloc(void *block, size_t size) {
-    if (ml_unlikely(ml_next_boot_owns(block))) {
-        return leave_boot_store(block, size);
+    if (ml_unlikely(ml_boot_store_owns(block))) {
+        REALLOCATE(nothing_recorded, leave_boot_store(block, size), size);
     }
     REALLOCATE(block, ml_next.realloc(block, size), size);
 }
@@ -283,8 +290,8 @@ HOOK void *reallocarray(void *block, size_t count, size_t size) {
          * is recorded. */
         return ml_next.reallocarray(block, count, size);
     }
-    if (ml_unlikely(ml_next_boot_owns(block))) {
-        return leave_boot_store(block, bytes);
+    if (ml_unlikely(ml_boot_store_owns(block))) {
+        REALLOCATE(nothing_recorded, leave_boot_store(block, bytes), bytes);
     }
     if (block == NULL || resizes_unsaid(block)) {
         PASS_GUARDED(bytes, ml_next.reallocarray(block, count, size))

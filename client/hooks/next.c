@@ -4,32 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "client/state/boot_store.h"
 #include "client/symbols/symbols.h"
-
-uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES] __attribute__((aligned(64)));
-_Atomic size_t ml_next_boot_used;
-
-void *ml_next_boot_alloc(size_t alignment, size_t size) {
-    if (size > sizeof(ml_next_boot_store) || alignment > sizeof(ml_next_boot_store)) {
-        return NULL;
-    }
-    const size_t mask = alignment < 16 ? 15 : alignment - 1;
-    size_t used = atomic_load(&ml_next_boot_used);
-    for (;;) {
-        const size_t at =
-            (((uintptr_t)ml_next_boot_store + used + mask) & ~mask) - (uintptr_t)ml_next_boot_store;
-        if (at + size > sizeof(ml_next_boot_store)) {
-            return NULL;
-        }
-        if (atomic_compare_exchange_weak(&ml_next_boot_used, &used, at + size)) {
-            return ml_next_boot_store + at;
-        }
-    }
-}
-
-size_t ml_next_boot_room(const void *block) {
-    return (size_t)((uintptr_t)ml_next_boot_store + sizeof(ml_next_boot_store) - (uintptr_t)block);
-}
 
 /* The store has no room left: other constructors run before ours (before 2.34 glibc's libpthread
  * comes first of all). Whatever allocates is relocated by then. True: the functions are found, and
@@ -40,14 +16,14 @@ static bool end_of_boot(void) {
 }
 
 static void *boot_memalign(size_t alignment, size_t size) {
-    void *block = ml_next_boot_alloc(alignment, size);
+    void *block = ml_boot_store_take(alignment, size);
     return block == NULL && end_of_boot() && ml_next.memalign != NULL
                ? ml_next.memalign(alignment, size)
                : block;
 }
 
 static void *boot_malloc(size_t size) {
-    void *block = ml_next_boot_alloc(1, size);
+    void *block = ml_boot_store_take(1, size);
     return block == NULL && end_of_boot() ? ml_next.malloc(size) : block;
 }
 
@@ -57,7 +33,7 @@ static void *boot_calloc(size_t count, size_t size) {
     if (__builtin_mul_overflow(count, size, &bytes)) {
         return NULL;
     }
-    void *block = ml_next_boot_alloc(1, bytes);
+    void *block = ml_boot_store_take(1, bytes);
     return block == NULL && end_of_boot() ? ml_next.calloc(count, size) : block;
 }
 
@@ -65,7 +41,7 @@ static void *boot_calloc(size_t count, size_t size) {
 static void *boot_realloc(void *block, size_t size) {
     void *moved = boot_malloc(size);
     if (moved != NULL && block != NULL) {
-        const size_t room = ml_next_boot_room(block);
+        const size_t room = ml_boot_store_room(block);
         memmove(moved, block, size < room ? size : room);
     }
     return moved;

@@ -6,10 +6,7 @@
 #ifndef MEMLOG_CLIENT_HOOKS_NEXT_H
 #define MEMLOG_CLIENT_HOOKS_NEXT_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "client/state/visible.h"
 
@@ -30,8 +27,8 @@ struct ml_next {
 
 extern ML_OURS struct ml_next ml_next;
 
-/* Find them all. Code that allocates before our constructor gets memory from a small static store
- * (ml_next_boot_*). */
+/* Find them all. Code that allocates before our constructor gets memory from
+ * client/state/boot_store.h. */
 void ml_next_resolve(void);
 
 /* The same for operator new and delete; new.c. */
@@ -44,20 +41,5 @@ void ml_next_follow_new(void *(*now)(void *function));
 /* A library is about to be unloaded, or has been. Operators found in a library that was opened
  * after the start are looked up again at their next call. */
 void ml_next_forget_late_new(void);
-
-/* Until the real functions are known the static store replaces them; its memory is never reused. */
-enum { ML_NEXT_BOOT_BYTES = 64 * 1024 }; /* a few hundred have been seen to be used */
-extern ML_OURS uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES];
-extern ML_OURS _Atomic size_t ml_next_boot_used; /* of its bytes; 0 in most programs */
-void *ml_next_boot_alloc(size_t alignment, size_t size);
-static inline bool ml_next_boot_owns(const void *block) {
-    return __builtin_expect(
-               atomic_load_explicit(&ml_next_boot_used, memory_order_relaxed) != 0, 0
-           ) &&
-           (uintptr_t)block - (uintptr_t)ml_next_boot_store < ML_NEXT_BOOT_BYTES;
-}
-
-/* Bytes usable at a boot block: up to the store's end, for a realloc's copy. */
-size_t ml_next_boot_room(const void *block);
 
 #endif

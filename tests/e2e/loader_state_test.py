@@ -139,6 +139,31 @@ int early_end(void) { for (int i = 50; i < 75; i++) free(kept[i]); return 7; }
 """
 EARLY = "int nothing(void), early_end(void); int main(int count, char **words) { return early_end() + nothing() + (words[0] == 0); }\n"
 
+# What is chosen when the program is relocated, before any constructor, allocates: our own are not found yet. Freed and moved much later.
+BEFORE_ALL = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static char *early[64];
+static int seen(void) { return 1; }
+static int (*choose_seen(void))(void) {
+    for (int i = 0; i < 64; i++) early[i] = memset(malloc(40), 'a' + i % 26, 40);
+    return seen;
+}
+int is_seen(void) __attribute__((ifunc("choose_seen")));
+int main(void) {
+    for (int i = 0; i < 100000; i++) free(malloc(100));
+    for (int i = 0; i < 64; i += 2) free(early[i]);
+    for (int i = 1; i < 64; i += 2) {
+        char *moved = realloc(early[i], 5000);
+        if (moved[39] != 'a' + i % 26) return 3;
+        free(moved);
+    }
+    free(NULL);
+    return is_seen() ? 0 : 4;
+}
+"""
+
 
 class LoaderState(as_bare.Case):
     def test_a_program_that_wraps_free_when_it_is_called_first(self):
@@ -156,6 +181,13 @@ class LoaderState(as_bare.Case):
 
     def test_a_programs_own_allocator_is_called_no_more_often(self):
         self.assert_as_bare(self.build("counts", COUNTS))
+
+    def test_blocks_from_before_any_constructor_are_freed_and_moved(self):
+        program = self.build("before_all", BEFORE_ALL, "-Wl,-z,lazy")
+        for rate in ("1", "100", "1M"):
+            report = self.assert_as_bare(program, options=("-q", "--no-page", f"--memlog-sampling-rate={rate}"))
+            (entry,) = self.entries(report, "before_all")
+            self.assertEqual((entry["complete"], entry["unknown_frees"]), (True, 0), f"{rate}: {entry['trouble']}")
 
     def test_an_error_that_the_program_has_not_looked_at_yet_stays_its_own(self):
         for name, compiler_options in (("gnu", ()), ("plain", ("-fno-sized-deallocation",))):
