@@ -198,17 +198,28 @@ struct action {
 
 enum { NOT_KNOWN = -1 };
 
-/* Whether an action before number `end` replaces that descriptor. */
-static bool is_changed(const struct action *actions, int end, int fd) {
-    for (int i = 0; i < end; i++) {
-        const int changed = actions[i].kind == ACTION_DUP2 ? actions[i].of.numbers.new_fd
-                                                           : actions[i].of.numbers.fd;
-        if (actions[i].kind == ACTION_CLOSEFROM ? changed <= fd
-                                                : changed == fd && actions[i].kind <= ACTION_OPEN) {
-            return true;
-        }
+static bool closes_from(const struct action *action, int fd) {
+    return action->kind == ACTION_CLOSEFROM && action->of.numbers.fd <= fd;
+}
+
+/* Whether an action before number `end` replaces that very descriptor. */
+static bool is_replaced(const struct action *actions, int end, int fd) {
+    bool found = false;
+    for (int i = 0; i < end && !found; i++) {
+        found = actions[i].kind <= ACTION_OPEN &&
+                (actions[i].kind == ACTION_DUP2 ? actions[i].of.numbers.new_fd
+                                                : actions[i].of.numbers.fd) == fd;
     }
-    return false;
+    return found;
+}
+
+/* The same, or one closes it with those behind it. */
+static bool is_changed(const struct action *actions, int end, int fd) {
+    bool found = is_replaced(actions, end, fd);
+    for (int i = 0; i < end && !found; i++) {
+        found = closes_from(&actions[i], fd);
+    }
+    return found;
 }
 
 /* The directory that the child is in when it starts the program: a new descriptor, AT_FDCWD for
@@ -250,24 +261,56 @@ static bool can_spawn(
 static bool is_free(const posix_spawn_file_actions_t *given) {
     const int fd = atomic_load(&ml_process.socket_fd);
     return given == NULL ||
-           !is_changed((const struct action *)(const void *)given->__actions, given->__used, fd);
+           !is_replaced((const struct action *)(const void *)given->__actions, given->__used, fd);
 }
 
-/* `lending` is the file actions to pass: the program's own, and behind them one that leaves the
- * connection open in the child alone. A duplicate of the same number loses close-on-exec there. */
+enum { ACTIONS_MOST_FOR_ONE = 4 };
+
+static struct action dup2_action(int fd, int new_fd) {
+    return (struct action){.kind = ACTION_DUP2, .of.numbers = {.fd = fd, .new_fd = new_fd}};
+}
+
+/* One that closes the connection with all from an open one on: it waits at the first number of
+ * these, which is closed last. */
+static int close_around(const struct action *action, int lent_fd, struct action *out_list) {
+    const int first = action->of.numbers.fd;
+    int count = 0;
+    out_list[count++] = dup2_action(lent_fd, first);
+    out_list[count] = *action;
+    out_list[count++].of.numbers.fd = first + 1;
+    if (first != lent_fd) {
+        out_list[count++] = dup2_action(first, lent_fd);
+        out_list[count++] = (struct action){.kind = ACTION_CLOSE, .of.numbers = {.fd = first}};
+    }
+    return count;
+}
+
+/* The program's own actions, and behind them one that leaves the connection open in the child
+ * alone. A duplicate of the same number loses close-on-exec there. Returns their number. */
+static int
+lending_actions(const posix_spawn_file_actions_t *given, int lent_fd, struct action *out_list) {
+    int count = 0;
+    for (int i = 0; given != NULL && i < given->__used; i++) {
+        const struct action *action = (const struct action *)(const void *)given->__actions + i;
+        if (closes_from(action, lent_fd)) {
+            count += close_around(action, lent_fd, out_list + count);
+        } else {
+            out_list[count++] = *action;
+        }
+    }
+    out_list[count++] = dup2_action(lent_fd, lent_fd);
+    return count;
+}
+
+/* `lending` is the file actions to pass. */
 #define WITH_LENDING(given, lent_fd)                                                               \
     const posix_spawn_file_actions_t *lending = (given);                                           \
     posix_spawn_file_actions_t own_actions = {.__used = 0};                                        \
     if ((lent_fd) >= 0) {                                                                          \
-        const int own_count = (given) != NULL ? (given)->__used : 0;                               \
-        struct action *list = __builtin_alloca(((size_t)own_count + 1) * sizeof(*list));           \
-        if (own_count > 0) {                                                                       \
-            memcpy(list, (given)->__actions, (size_t)own_count * sizeof(*list));                   \
-        }                                                                                          \
-        list[own_count] = (struct action                                                           \
-        ){.kind = ACTION_DUP2, .of.numbers = {.fd = (lent_fd), .new_fd = (lent_fd)}};              \
-        own_actions.__used = own_count + 1;                                                        \
-        own_actions.__allocated = own_count + 1;                                                   \
+        const size_t most = (given) != NULL ? (size_t)(given)->__used * ACTIONS_MOST_FOR_ONE : 0;  \
+        struct action *list = __builtin_alloca((most + 1) * sizeof(*list));                        \
+        own_actions.__used = lending_actions((given), (lent_fd), list);                            \
+        own_actions.__allocated = own_actions.__used;                                              \
         own_actions.__actions = (struct __spawn_action *)(void *)list;                             \
         lending = &own_actions;                                                                    \
     }

@@ -148,7 +148,7 @@ int main(int count, char **words) {
 }
 """
 
-# Starts the program of its second word by posix_spawn. The file actions close what memlog would leave.
+# Starts the program of its third word by posix_spawn. The file actions close all from the number of its second word on, or from 900 on each.
 SPAWNS = r"""
 #define _GNU_SOURCE
 #include <spawn.h>
@@ -160,9 +160,20 @@ int main(int count, char **words) {
     posix_spawn_file_actions_t actions;
     pid_t child = 0;
     int status = 0;
+    const int first = count > 2 ? atoi(words[1]) : 3;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    if (count < 2 || posix_spawn(&child, words[1], &actions, NULL, words + 1, environ) != 0) {
+    if (count < 3 || dup2(1, 5) != 5 || dup2(1, 7) != 7) {
+        return 3;
+    }
+    posix_spawn_file_actions_adddup2(&actions, 5, 6);
+    for (int fd = 900; first < 0 && fd < 1000; fd++) {
+        posix_spawn_file_actions_addclose(&actions, fd);
+    }
+    if (first >= 0) {
+        posix_spawn_file_actions_addclosefrom_np(&actions, first);
+    }
+    posix_spawn_file_actions_addopen(&actions, 9, "/dev/null", 0, 0);
+    if (posix_spawn(&child, words[2], &actions, NULL, words + 2, environ) != 0) {
         return 3;
     }
     return waitpid(child, &status, 0) == child ? status : 4;
@@ -378,7 +389,7 @@ class Named(Case):
 
     def test_a_spawn_that_closes_what_would_be_left(self):
         spawns = self.build("spawns", SPAWNS)
-        report = self.assert_named(["unshare", "-rm", *self.private_tmp(spawns)], "its sandbox hides memlog's socket")
+        report = self.assert_named(["unshare", "-rm", *self.private_tmp(spawns, "-1")], "its sandbox hides memlog's socket")
         self.assertIn("spawns", {entry["name"] for entry in report["processes"] if entry["recorded"]})
 
     @unittest.skipIf(not HAS_BWRAP, "needs bwrap")
@@ -411,6 +422,29 @@ class Named(Case):
                 if 0 < stack["live_bytes"] == 4321 * stack["live_blocks"]:
                     counts.setdefault(entry["name"], []).append(stack["live_blocks"])
         self.assertEqual(sorted(counts["waits"], reverse=True), [1000, 500])
+
+
+@unittest.skipIf(not MAY_MOUNT, "needs user namespaces that may mount")
+class Spawns(Case):
+    """By posix_spawn with an action that closes all descriptors from one on, as Python from 3.13 on starts all its programs."""
+
+    FIRST = ("3", "6", "8", "900", "901", "902", "5000")
+
+    def test_what_is_started_is_recorded(self):
+        spawns = self.build("spawns", SPAWNS)
+        for first in self.FIRST:
+            with self.subTest(first):
+                self.assert_recorded(["unshare", "-rm", *self.private_tmp(spawns, first)])
+
+    def test_what_is_started_finds_the_descriptors_that_it_would_find(self):
+        spawns = self.build("spawns", SPAWNS)
+        for first in self.FIRST:
+            with self.subTest(first):
+                box = ["unshare", "-rm", *self.private_tmp(spawns, first, "/bin/ls", "/proc/self/fd")]
+                bare = harness.run_words(box, self.folder, self.environment(), b"", harness.TIMEOUT)
+                run = self.memlog(*box)
+                self.assertEqual((run.code, run.err), (0, bare.stderr.decode()))
+                self.assertEqual([number for number in run.out.split() if int(number) < 900], bare.stdout.split())
 
 
 @unittest.skipIf(not MAY_MOUNT, "needs user namespaces that may mount")
