@@ -37,7 +37,8 @@ enum step {
 struct ml_uploader_s3 {
     struct ml_s3_credentials credentials; /* of the try at hand */
     struct ml_instance_credentials *instance;
-    bool lent; /* the credentials are the instance's */
+    bool lent;   /* the credentials are the instance's */
+    bool in_one; /* also what is large */
     enum step step;
     char xml[ML_S3_JOIN_BYTES];
     /* What is told once the parts are abandoned. */
@@ -66,6 +67,16 @@ static unsigned explain(const struct ml_web_answer *answer, char out_why[ML_UPLO
 static void forget_parts(struct ml_spool_item *item) {
     item->upload_id[0] = '\0';
     item->parts = 0;
+}
+
+/* libcurl from 8.14 to 8.18 signs each plus of a query as if it were a blank, so no part would be
+ * taken. Of the servers that are known none has one in an upload's id. What was begun stays begun:
+ * its end could not be signed either. */
+static void avoid_plus(struct ml_uploader *uploader) {
+    if (strchr(uploader->sending.upload_id, '+') != NULL) {
+        forget_parts(&uploader->sending);
+        uploader->s3->in_one = true;
+    }
 }
 
 /* This try has failed. */
@@ -129,6 +140,7 @@ static void on_answer(void *context, const struct ml_web_answer *answer) {
             return;
         }
         item->parts = 0;
+        avoid_plus(uploader);
         break;
     case STEP_PART:
         if (!take_etag(item, answer->etag)) {
@@ -200,7 +212,7 @@ static enum step next_step(const struct ml_uploader *uploader) {
     if (uploader->s3->step == STEP_ABANDON) {
         return STEP_ABANDON;
     }
-    if (uploader->body_bytes <= WHOLE_MOST_BYTES) {
+    if (uploader->body_bytes <= WHOLE_MOST_BYTES || uploader->s3->in_one) {
         return STEP_WHOLE;
     }
     if (item->upload_id[0] == '\0') {
@@ -269,6 +281,8 @@ void ml_uploader_s3_send(struct ml_uploader *uploader) {
     struct ml_error_message error = {.text = ""};
     s3->step = STEP_WHOLE;
     s3->lent = false;
+    s3->in_one = false;
+    avoid_plus(uploader);
     /* What a former body had sent is none of this one's. */
     if ((uint64_t)uploader->sending.parts * PART_BYTES >= uploader->body_bytes + PART_BYTES) {
         forget_parts(&uploader->sending);
