@@ -18,6 +18,7 @@ HOSTILE = [b"=1+1" + CONTROL, b"+" + SECOND + b"x", b"@" + BIDI + b"y", b"-" + C
 
 SOURCE = r"""
 #define MEMLOG_WEAK
+#define _GNU_SOURCE
 #include "client/memlog.h"
 #include <pthread.h>
 #include <stdio.h>

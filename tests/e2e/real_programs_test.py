@@ -169,7 +169,7 @@ class CommandLine(Programs):
     def test_sqlite3(self):
         report = self.same("sqlite3", "data.db", stdin=SQL.encode())
         entry = self.processes(report, "sqlite3")[0]
-        self.assertGreater(entry["total_blocks"], 30000)
+        self.assertGreater(entry["total_blocks"], 1000)  # Debian 13's allocates a thirtieth of 12's
 
     def test_node(self):
         report = self.same("node", "-e", NODE)
@@ -178,14 +178,17 @@ class CommandLine(Programs):
 
     @unittest.skipIf(shutil.which("php") is None, "needs php")
     def test_php_with_its_extensions(self):
-        """They are loaded with RTLD_DEEPBIND: their blocks come and go past memlog, which is a word on coverage and no lost event."""
+        """Before 8.3 they are loaded with RTLD_DEEPBIND: their blocks come and go past memlog, which is a word on coverage and no lost event."""
+        is_deep = int(harness.run_words(["php", "-r", "echo PHP_VERSION_ID;"], self.folder, self.environment(), b"", harness.TIMEOUT).stdout) < 80300
         report = self.same("php", "-r", PHP)
         (entry,) = report["processes"]
-        self.assertEqual((entry["exit_code"], entry["complete"], entry["trouble"], report["dump"]["covered"]), (7, True, "", False))
+        self.assertEqual((entry["exit_code"], entry["complete"], entry["trouble"], report["dump"]["covered"]), (7, True, "", not is_deep))
+        self.assertNotRegex(json.dumps(report), "given out (twice|again)")
+        if not is_deep:
+            return
         past = "the allocator calls of opcache.so and other libraries go past memlog (opened with RTLD_DEEPBIND?): they are not seen"
         self.assertEqual(entry["coverage"]["unseen"], past)
         self.assertTrue(report["dump"]["uncovered"].startswith(f"php: {past}"), report["dump"]["uncovered"])
-        self.assertNotRegex(json.dumps(report), "given out (twice|again)")
 
 
 class Browsers(Programs):

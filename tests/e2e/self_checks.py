@@ -106,7 +106,7 @@ def executables(folder):
 
 
 GLIB = "/usr/libexec/installed-tests/glib"
-SYSTEMD = "/usr/lib/systemd/tests"
+SYSTEMD = ("/usr/lib/systemd/tests", "/usr/lib/systemd/tests/unit-tests")  # the second since 256
 TAP = r"^(?:ok|not ok) \d+ .*$"
 
 # They need what is not there (a bus, systemd as the first process, devices, the network), change the machine, are no tests, or take long.
@@ -124,7 +124,7 @@ def glib():
 
 
 def systemd():
-    found = executables(SYSTEMD)
+    found = [path for folder in SYSTEMD for path in executables(folder)]
     return [Check("systemd", path.name, [path]) for path in found if not SYSTEMD_WITHOUT.search(path.name)]
 
 

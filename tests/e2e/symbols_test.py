@@ -539,6 +539,7 @@ int main() { return !shop::Fish::take(70001) + !shop::Bird::take(70003) + !shop:
         for _, name in merged[:-1]:
             self.assertRegex(name, r"^shop::(Fish|Bird)::take\(unsigned long\) \[merged\]$")
 
+    @unittest.skipUnless(shutil.which("ld.gold"), "this suite has no gold")
     def test_functions_that_gold_made_one_are_marked(self):
         self.assert_marked("-g", "-fuse-ld=gold")
 
