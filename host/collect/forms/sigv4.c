@@ -15,7 +15,7 @@ static const char date_header[] = "x-amz-date";
 
 bool ml_sigv4_is(const char *authorization) {
     return authorization != NULL && strncmp(authorization, scheme, sizeof(scheme) - 1) == 0 &&
-           authorization[sizeof(scheme) - 1] == ' ';
+           (authorization[sizeof(scheme) - 1] == ' ' || authorization[sizeof(scheme) - 1] == '\0');
 }
 
 /* ---- the header */
