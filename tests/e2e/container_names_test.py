@@ -261,16 +261,15 @@ class Sandbox(Container):
         walled = self.memlog(*self.bwrap("--setenv", "PYTHONHOME", PLACE, f"{PLACE}/bin/{python.name}", *words), env=env)
         self.assertEqual((bare.code, walled.code), (0, 0), walled.err)
         shutil.rmtree(self.root)
-        shares = [self.named_share(run, python.name) for run in (bare, walled)]
-        self.assertGreater(shares[0], 0.05, "this python has exported names at least")
-        self.assertGreater(shares[1], 0.95 * shares[0])
+        seen, walled_in = (self.names_in(run, python.name) for run in (bare, walled))
+        both = [place for place in walled_in if seen.get(place)]  # without a folder for compiled modules it does more, at places of its own
+        self.assertGreater(len(both), 20, "this python has exported names at least")
+        self.assertGreater(sum(walled_in[place] == seen[place] for place in both), 0.95 * len(both))
 
-    def named_share(self, run, name):
-        """Of the frames in that file, how many have names."""
-        frames = [frame for process in self.exit_report(run)["processes"] for stack in process["stacks"] for frame in stack["frames"]
-                  if os.path.basename(frame["module"]) == name]
-        self.assertGreater(len(frames), 1000)
-        return sum(frame["function"] != "" for frame in frames) / len(frames)
+    def names_in(self, run, name):
+        """What each place in that file is called; "": it has no name."""
+        return {frame["offset"]: frame["function"] for process in self.exit_report(run)["processes"] for stack in process["stacks"]
+                for frame in stack["frames"] if os.path.basename(frame["module"]) == name}
 
 
 @unittest.skipIf(NO_UNSHARE, NO_UNSHARE)

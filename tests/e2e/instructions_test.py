@@ -110,7 +110,7 @@ class Instructions(harness.Case):
         self.assertGreater(reported, 50)
 
     def test_a_real_program(self):
-        added = self.added(sqlite(2000), sqlite(20000))
+        added = self.added(sqlite(2000), sqlite(40000))
         self.assertLess(added, SQLITE_MOST)
         self.assertGreater(added, 50)
 

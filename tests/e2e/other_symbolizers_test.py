@@ -35,6 +35,7 @@ int main(int count, char **words) {
 }
 """
 FUNCTIONS = {"first_function", "second_function", "third_function", "fourth_function", "main"}
+HAS_CLANG = shutil.which("clang") and shutil.which("llvm-symbolizer")
 PAGE = 4096
 
 
@@ -150,15 +151,17 @@ class OtherSymbolizers(harness.Case):
         self.assertEqual(wrong & FUNCTIONS, set())
         shutil.rmtree(dump.parent)
 
+    @unittest.skipUnless(HAS_CLANG, "no clang here (tools/dev/setup ci brings it)")
     def test_gnu_ld(self):
         self.check(differs=False)
         self.check("-no-pie", differs=True)
 
-    @unittest.skipUnless(shutil.which("ld.lld"), "no lld here (tools/dev/setup ci brings it)")
+    @unittest.skipUnless(HAS_CLANG and shutil.which("ld.lld"), "no lld here (tools/dev/setup ci brings it)")
     def test_lld(self):
         self.check("-fuse-ld=lld", differs=True)
         self.check("-fuse-ld=lld", "-no-pie", differs=True)
 
+    @unittest.skipUnless(HAS_CLANG, "no clang here (tools/dev/setup ci brings it)")
     def test_catapults_symbolize_trace(self):
         self.check_catapult()
         self.check_catapult("-no-pie")

@@ -12,7 +12,7 @@ LEAST = {"sqlite3": 100, "python3": 500, "perl": 100}
 
 class Stacks(harness.Case):
     def test_real_programs_have_libunwinds_stacks(self):
-        words = [sys.executable, harness.ROOT / "tools/dev/check/stacks.py", f"--out={harness.OUT}", "--every=100", *LEAST]
+        words = [sys.executable, harness.ROOT / "tools/dev/check/stacks.py", f"--out={harness.OUT}", "--every=30", *LEAST]
         answer = subprocess.run(words, env=self.environment(), capture_output=True, text=True, timeout=500, check=False)
         self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
         for name, least in LEAST.items():
