@@ -11,9 +11,8 @@ const ROWS_MAX = 20;
 const UNREAD = "not read";
 const ABOUT = {
   heap: "Live blocks, where their pages are resident.",
-  "inherited heap": "An allocator's memory in a forked process, beside its own blocks: its parent's blocks and freed ones, which cannot be told apart.",
   "allocator slack": "The rest of the pages on which blocks lie, and an allocator's other pages: freed blocks, headers, fragments.",
-  "inherited heap": "The allocator's memory in a process that was forked, with blocks of its parent's.",
+  "inherited heap": "Of a forked process: of what its allocator keeps beside its own blocks, at most what its parent's blocks take.",
   code: "Of files, executable.",
   data: "Of files, written to, with .bss.",
   files: "Of files, the rest.",

@@ -90,10 +90,6 @@ is_arena(const struct ml_profile_process *process, const struct ml_profile_regio
            behind->inode == 0;
 }
 
-enum ml_component ml_component_slack_of(const struct ml_profile_process *process) {
-    return process->inherited_bytes > 0 ? ML_COMPONENT_INHERITED : ML_COMPONENT_SLACK;
-}
-
 /* Whoever maps by a call has its holding. What is left beside live blocks is the C library's, which
  * maps for its malloc without a call that is seen. */
 static bool
@@ -106,7 +102,7 @@ static enum ml_component
 of_plain(const struct ml_profile_process *process, const struct ml_profile_region *region) {
     const struct ml_profile_region *before = file_before(process, region);
     if (process->heap_was_laid && (is_arena(process, region) || has_blocks(process, region))) {
-        return ml_component_slack_of(process);
+        return ML_COMPONENT_SLACK;
     }
     if (!is_bss(before)) {
         return ML_COMPONENT_ANONYMOUS;
@@ -127,7 +123,7 @@ enum ml_component ml_component_of_region(
         return of_file(region);
     }
     if (is_named(&region->name, "[heap]")) { /* what blocks do not hold of it is glibc's */
-        return process->heap_was_laid ? ml_component_slack_of(process) : ML_COMPONENT_ANONYMOUS;
+        return process->heap_was_laid ? ML_COMPONENT_SLACK : ML_COMPONENT_ANONYMOUS;
     }
     if (is_named(&region->name, "[stack]")) {
         return ML_COMPONENT_STACK;

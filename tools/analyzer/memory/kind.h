@@ -13,7 +13,7 @@
 enum ml_component {
     ML_COMPONENT_HEAP,      /* live blocks, where they are resident */
     ML_COMPONENT_SLACK,     /* an allocator's: the rest of their pages, its own mappings, [heap] */
-    ML_COMPONENT_INHERITED, /* the same in a forked process: blocks of its parent's among it */
+    ML_COMPONENT_INHERITED, /* of a forked process: at most what its parent's blocks take */
     ML_COMPONENT_CODE,      /* of files, executable */
     ML_COMPONENT_DATA,      /* of files, written to: .data, and .bss behind it */
     ML_COMPONENT_FILES,     /* of files, the rest */
@@ -39,9 +39,6 @@ const char *ml_component_name(enum ml_component component);
 static inline bool ml_component_is_slack(enum ml_component component) {
     return component == ML_COMPONENT_SLACK || component == ML_COMPONENT_INHERITED;
 }
-
-/* What of the process's allocator no block of its own holds: ML_COMPONENT_SLACK or _INHERITED. */
-enum ml_component ml_component_slack_of(const struct ml_profile_process *process);
 
 /* The kind of a mapping, or of what is left of it where it has other owners, too. */
 enum ml_component ml_component_of_region(

@@ -31,6 +31,7 @@ struct division {
     const struct ml_profile_region *region;
     enum ml_component kind;           /* of what is left */
     struct ml_component_figures left; /* without an owner so far */
+    uint64_t inherited_bytes;         /* of its parent's blocks, not met so far */
     uint64_t moved;                   /* signed, modulo 2^64: a hostile dump must not overflow it */
 };
 
@@ -58,7 +59,7 @@ struct ml_component_figures ml_component_figures_take(
     return part;
 }
 
-static void give(
+static void give_one(
     const struct division *division,
     enum ml_component kind,
     const struct ml_profile_region_holding *holding,
@@ -73,6 +74,27 @@ static void give(
     if ((figures->private | figures->shared | figures->proportional | figures->swapped) != 0) {
         division->visitor->take(division->visitor->context, &owned);
     }
+}
+
+/* Of a forked process's slack its parent's blocks take no more than they can hold. What is still
+ * shared is theirs first. Where they lie is not known. */
+static void give(
+    struct division *division,
+    enum ml_component kind,
+    const struct ml_profile_region_holding *holding,
+    const struct ml_component_figures *figures
+) {
+    struct ml_component_figures rest = *figures;
+
+    if (kind == ML_COMPONENT_SLACK && division->inherited_bytes > 0) {
+        const uint64_t shared = least(division->inherited_bytes, rest.shared);
+        const uint64_t private = least(division->inherited_bytes - shared, rest.private);
+        const struct ml_component_figures part = ml_component_figures_take(&rest, private, shared);
+
+        division->inherited_bytes -= shared + private;
+        give_one(division, ML_COMPONENT_INHERITED, holding, &part);
+    }
+    give_one(division, kind, holding, &rest);
 }
 
 static void claim(
@@ -101,7 +123,7 @@ static void claim_heap(struct division *division) {
     claim(division, ML_COMPONENT_HEAP, NULL, region->heap_private_bytes, region->heap_shared_bytes);
     claim(
         division,
-        ml_component_slack_of(division->process),
+        ML_COMPONENT_SLACK,
         NULL,
         pages_private > region->heap_private_bytes ? pages_private - region->heap_private_bytes : 0,
         pages_shared > region->heap_shared_bytes ? pages_shared - region->heap_shared_bytes : 0
@@ -120,7 +142,7 @@ static enum ml_component
 kind_of_holding(const struct division *division, const struct ml_profile_region_holding *holding) {
     switch (holding->kind) {
     case ML_HOLDING_ALLOCATOR:
-        return ml_component_slack_of(division->process);
+        return ML_COMPONENT_SLACK;
     case ML_HOLDING_STACK:
         return ML_COMPONENT_STACK;
     case ML_HOLDING_MEMLOG:
@@ -196,9 +218,22 @@ divide(struct division *division, const struct ml_profile_region_holding *holdin
     give_rest(division, largest, held_bytes);
 }
 
+/* A block takes up to so much beyond its size (ML_COVERAGE_BLOCK_BYTES of the service). Saturating:
+ * a dump is not trusted. */
+static uint64_t most_inherited(const struct ml_profile_process *process) {
+    enum { BLOCK_BYTES = 32 };
+    uint64_t bytes = 0;
+
+    return __builtin_mul_overflow(process->inherited_blocks, BLOCK_BYTES, &bytes) ||
+                   __builtin_add_overflow(process->inherited_bytes, bytes, &bytes)
+               ? UINT64_MAX
+               : bytes;
+}
+
 int64_t
 ml_owners_visit(const struct ml_profile_process *process, const struct ml_owner_visitor *visitor) {
-    struct division division = {.process = process, .visitor = visitor};
+    struct division division = {
+        .process = process, .visitor = visitor, .inherited_bytes = most_inherited(process)};
     size_t first = 0;
 
     for (size_t i = 0; i < process->regions_count; i++) {

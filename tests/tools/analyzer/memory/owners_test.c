@@ -111,7 +111,7 @@ START_TEST(a_mapping_is_divided_among_its_owners) {
 END_TEST
 
 START_TEST(what_a_forked_process_inherited_is_not_called_slack) {
-    process.inherited_bytes = 1;
+    process.inherited_bytes = 100 * KIB;
     regions[0].heap_blocks = 3;
     regions[0].heap_private_bytes = 5 * KIB;
     regions[0].heap_pages_private_bytes = 8 * KIB;
@@ -120,6 +120,31 @@ START_TEST(what_a_forked_process_inherited_is_not_called_slack) {
     ck_assert_uint_eq(of[ML_COMPONENT_HEAP].private, 5 * KIB);
     ck_assert_uint_eq(of[ML_COMPONENT_SLACK].private, 0);
     ck_assert_uint_eq(of[ML_COMPONENT_INHERITED].private, (40 - 5) * KIB);
+}
+END_TEST
+
+/* The first two mappings are an allocator's. What is shared is the parent's first. */
+START_TEST(no_more_is_inherited_than_the_parents_blocks_can_take) {
+    process.inherited_bytes = 49 * KIB;
+    process.inherited_blocks = 32; /* which take 1 KiB more */
+    process.regions_count = 2;
+    hold(0, ML_HOLDING_ALLOCATOR, 40, 20)->mapped_bytes = 100 * KIB;
+    hold(1, ML_HOLDING_ALLOCATOR, 40, 20)->mapped_bytes = 100 * KIB;
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_INHERITED].shared, 20 * KIB);
+    ck_assert_uint_eq(of[ML_COMPONENT_INHERITED].private, 30 * KIB);
+    ck_assert_uint_eq(of[ML_COMPONENT_SLACK].shared, 20 * KIB);
+    ck_assert_uint_eq(of[ML_COMPONENT_SLACK].private, (80 - 30) * KIB);
+}
+END_TEST
+
+START_TEST(no_number_of_inherited_blocks_overflows) {
+    process.inherited_bytes = UINT64_MAX;
+    process.inherited_blocks = UINT64_MAX;
+    hold(0, ML_HOLDING_ALLOCATOR, 40, 20)->mapped_bytes = 100 * KIB;
+    visit();
+    ck_assert_uint_eq(of[ML_COMPONENT_INHERITED].private, 40 * KIB);
+    ck_assert_uint_eq(of[ML_COMPONENT_SLACK].private, 0);
 }
 END_TEST
 
@@ -293,6 +318,8 @@ int main(void) {
     tcase_add_test(cases, what_nobody_is_known_to_hold_is_of_its_mapping);
     tcase_add_test(cases, a_mapping_is_divided_among_its_owners);
     tcase_add_test(cases, what_a_forked_process_inherited_is_not_called_slack);
+    tcase_add_test(cases, no_more_is_inherited_than_the_parents_blocks_can_take);
+    tcase_add_test(cases, no_number_of_inherited_blocks_overflows);
     tcase_add_test(cases, an_owner_never_takes_more_than_is_left);
     tcase_add_test(cases, what_came_to_a_mapping_that_is_held_as_a_whole_is_its_holders);
     tcase_add_test(cases, what_was_rounded_has_not_moved);
