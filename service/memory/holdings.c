@@ -68,6 +68,9 @@ append_part(struct ml_holdings *holdings, const struct part *part, struct ml_hol
     owner.mapped_bytes = part->end - part->start;
     owner.bytes.private = without(part->resident.private, part->held.private);
     holdings->private_bytes += owner.bytes.private;
+    if (owner.kind == ML_OWNER_ALLOCATOR) {
+        holdings->allocator_bytes += owner.bytes.private;
+    }
     owner.bytes.shared = without(part->resident.shared, part->held.shared);
     return append(holdings, &owner);
 }

@@ -35,7 +35,8 @@ struct ml_holding {
 struct ml_holdings {
     struct ml_holding *items; /* by region and address */
     uint32_t count, capacity;
-    uint64_t private_bytes; /* of all of them */
+    uint64_t private_bytes;   /* of all of them */
+    uint64_t allocator_bytes; /* of those of ML_OWNER_ALLOCATOR */
 };
 
 /* All zero at first, with what it is made of. */

@@ -99,6 +99,7 @@ coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_f
         .past = past_of(&client->staging.header),
         .entries = entries_of(&client->staging.header),
         .mapped_bytes = view != NULL ? view->holdings.private_bytes : 0,
+        .allocator_bytes = view != NULL ? view->holdings.allocator_bytes : 0,
         .files_bytes = view != NULL ? view->files_bytes : 0,
         .view_private_bytes = view != NULL ? view->private_kb * UINT64_C(1024) : 0,
         .shared_files_bytes = view != NULL ? view->shared_files_bytes : 0};

@@ -168,6 +168,27 @@ shared_since(const struct ml_coverage_reading *reading, const struct ml_coverage
     return more_bytes < facts->shared_files_bytes ? more_bytes : facts->shared_files_bytes;
 }
 
+/* Report pages of an allocator inside the executable that are more than all blocks that were ever
+ * seen at once can have left. The compiler may have put its functions into their callers, or a
+ * caller goes past its names: no hook of an entry sees that. */
+static bool tell_past_entries(
+    const struct ml_coverage_reading *reading,
+    const struct ml_coverage_facts *facts,
+    char out_unseen[ML_COVERAGE_UNSEEN_BYTES]
+) {
+    char pages_text[ML_COVERAGE_SIZE_BYTES];
+    char heap_text[ML_COVERAGE_SIZE_BYTES];
+    const uint64_t most_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
+    return facts->from_startup && facts->entries.functions > 0 &&
+           !ml_coverage_explains(most_bytes, facts->allocator_bytes) &&
+           say(out_unseen,
+               "%s private memory of the allocator inside the executable holds no block that "
+               "memlog saw, and it never saw more than %s at once: calls go past its functions "
+               "(inlined by the compiler?)",
+               ml_coverage_size(facts->allocator_bytes, pages_text),
+               ml_coverage_size(reading->most_bytes, heap_text));
+}
+
 /* Report memory of which the heap, with what is known to be mapped by others, is next to nothing,
  * or of which a part is older than the recording. */
 static void tell_unexplained(
@@ -216,7 +237,8 @@ void ml_coverage_tell(
       .hooked_functions = facts->entries.functions,
       .allocator = ml_coverage_allocator(&coverage->allocator)};
     if (!tell_found(&coverage->allocator, facts, out_told->unseen) &&
-        !tell_calls(&facts->past, out_told->unseen) && !tell_past(facts, out_told->unseen)) {
+        !tell_calls(&facts->past, out_told->unseen) && !tell_past(facts, out_told->unseen) &&
+        !tell_past_entries(reading, facts, out_told->unseen)) {
         tell_unexplained(reading, facts, out_told->unseen);
     }
 }

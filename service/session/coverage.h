@@ -71,7 +71,8 @@ struct ml_coverage_facts {
     struct ml_coverage_past past;
     struct ml_coverage_entries entries;
     uint64_t mapped_bytes; /* private memory whose mapper is known, beside the heap; 0: not read */
-    uint64_t files_bytes;  /* private memory of files' mappings, beside that; 0: not read */
+    uint64_t allocator_bytes; /* of that what is an allocator's, in pages without a live block */
+    uint64_t files_bytes;     /* private memory of files' mappings, beside that; 0: not read */
     /* Of the reading that these are of, which may be another one than that of the private memory;
      * 0: there was none. */
     uint64_t view_private_bytes, shared_files_bytes;

@@ -11,6 +11,7 @@ import harness
 import truth
 
 ORACLE = harness.PROGRAMS / "oracle"
+BLOCK_BYTES = 32  # what a block takes beyond its size, at most, as the report counts
 SAMPLED = "--memlog-sampling-rate=16K"
 RUSTC = shutil.which("rustc") or shutil.which("rustc", path=str(pathlib.Path.home() / ".cargo/bin"))
 # Rust with jemalloc as its allocator, as its server programs have it.
@@ -55,6 +56,58 @@ fn main() {
     let text = grow_string();
     println!("{} {}", black_box(&kept).iter().map(|v| v.capacity()).sum::<usize>(), black_box(&text).capacity());
     std::process::exit(0);
+}
+"""
+
+# An allocator inside the program, of one reservation. What the compiler has put into a caller of malloc, as link-time optimization
+# does it, is `served` here: its blocks come past every function that has a name. It forks, and the child holds so many MiB, the way it is told.
+PAST = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char *room;
+static size_t used;
+static volatile size_t calls, frees;
+static inline __attribute__((always_inline)) void *served(size_t bytes) {
+    bytes = (bytes + 31) & ~(size_t)15;
+    if (room == 0) {
+        room = mmap(0, 1 << 28, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    char *block = room + used;
+    used += bytes;
+    *(size_t *)block = bytes - 16;
+    return block + 16;
+}
+__attribute__((noinline)) void *malloc(size_t bytes) { calls = calls + 1; return served(bytes); }
+__attribute__((noinline)) void free(void *block) { if (block != 0) { frees = frees + 1; } }
+__attribute__((noinline)) void *calloc(size_t count, size_t bytes) { calls = calls + 1; return memset(served(count * bytes), 0, count * bytes); }
+__attribute__((noinline)) void *realloc(void *block, size_t bytes) {
+    calls = calls + 1;
+    void *moved = served(bytes);
+    if (block != 0) {
+        size_t had = ((size_t *)block)[-2];
+        memcpy(moved, block, had < bytes ? had : bytes);
+    }
+    return moved;
+}
+int main(int count, char **words) {
+    for (int i = 0; i < 1000; i++) {
+        memset(malloc(1000), 1, 1000);
+    }
+    pid_t child = fork();
+    if (child != 0) {
+        int status = 0;
+        return waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : 1;
+    }
+    for (int i = 0; i < 16 * atoi(words[2]); i++) {
+        memset(words[1][0] == 'p' ? served(65536) : malloc(65536), 1, 65536);
+    }
+    free(malloc(1));
+    char nothing;
+    return write(1, "ready\n", 6) == 6 && read(0, &nothing, 1) >= 0 ? 0 : count;
 }
 """
 
@@ -123,6 +176,44 @@ class Inside(harness.Case):
         run = self.memlog(ORACLE / "inside_pool", options=("-q", "--no-page"))
         report = self.exit_report(run)
         self.assertNotIn("pool_malloc", str(self.parent(report)["stacks"]))
+
+    def child_that_holds(self, *words):
+        """Both processes at a dump, while the child of PAST holds what it was told to."""
+        (self.folder / "past.c").write_text(PAST, encoding="utf-8")
+        subprocess.run(["gcc", "-O1", "-fno-builtin", "-rdynamic", "-o", "past", "past.c"], cwd=self.folder, check=True)
+        process = self.memlog_ready(self.folder / "past", *words)
+        answer = harness.run_words([str(harness.MEMLOG), "dump"], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        report = self.report(sorted(process.memlog_folder.glob("*.manual.pftrace"))[0])
+        self.go(process)
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)
+        parent, child = sorted(report["processes"], key=lambda one: one["inherited_blocks"])
+        self.assertEqual((parent["live_blocks"], child["inherited_blocks"]), (1000, 1000))
+        self.assertEqual([one["coverage"]["hooked_functions"] for one in (parent, child)], [4, 4])
+        self.assertEqual(parent["coverage"]["unseen"], "")
+        return report, child, {one["name"]: one["private_bytes"] for one in child["memory"]["components"]}
+
+    def assert_no_more_inherited(self, child, components):
+        """Than its parent's blocks can take."""
+        self.assertLessEqual(components["inherited heap"], child["inherited_bytes"] + BLOCK_BYTES * child["inherited_blocks"])
+        self.assertEqual(sum(components.values()), child["memory"]["private_bytes"])
+
+    def test_one_that_is_called_past_its_names_is_not_called_seen(self):
+        report, child, components = self.child_that_holds("past", 40)
+        self.assertEqual(child["live_blocks"], 0)
+        self.assertRegex(child["coverage"]["unseen"], r"^(39|40)\.\d MiB private memory of the allocator inside the executable holds no block that "
+                         r"memlog saw, and it never saw more than \S+ [KM]iB at once: calls go past its functions \(inlined by the compiler\?\)$")
+        self.assertFalse(report["dump"]["covered"])
+        self.assertTrue(report["dump"]["complete"])
+        self.assert_no_more_inherited(child, components)
+        self.assertGreater(components["allocator slack"], 38 << 20)
+
+    def test_one_that_is_called_by_its_names_is_called_seen(self):
+        report, child, components = self.child_that_holds("by name", 40)
+        self.assertEqual((child["live_blocks"], child["coverage"]["unseen"]), (16 * 40, ""))
+        self.assertTrue(report["dump"]["covered"], report["dump"]["uncovered"])
+        self.assert_no_more_inherited(child, components)
+        self.assertGreaterEqual(components["heap"], 40 << 20)
 
     def test_one_that_cannot_be_moved_is_left_alone_and_named(self):
         run = self.memlog(ORACLE / "inside_refused", "fork", options=("-q", "--no-page", "--allocator=pool=pool_"))

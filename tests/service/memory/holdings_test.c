@@ -103,6 +103,8 @@ START_TEST(pages_with_blocks_are_the_heaps_and_the_rest_of_their_mapping_the_all
     ck_assert_uint_eq(holdings.items[0].node, 0);
     is_holding(1, 0, ML_OWNER_MAPPED, 10, 0);
     is_holding(2, 0, ML_OWNER_ALLOCATOR, 10, 0);
+    ck_assert_uint_eq(holdings.private_bytes, UINT64_C(27) * PAGE);
+    ck_assert_uint_eq(holdings.allocator_bytes, UINT64_C(17) * PAGE);
     end();
 }
 END_TEST

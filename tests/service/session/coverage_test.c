@@ -218,6 +218,31 @@ START_TEST(an_allocator_that_is_hooked_at_its_entries_is_seen) {
 }
 END_TEST
 
+START_TEST(pages_of_an_allocator_inside_the_executable_that_no_block_was_on_are_told) {
+    struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading reading = reading_of(77 * MIB, 4 * MIB, 6 * MIB);
+    /* Its mapper is known, and its blocks are not. */
+    facts.mapped_bytes = 65 * MIB;
+    facts.allocator_bytes = 58 * MIB;
+    ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+    facts.entries.functions = 15;
+    ck_assert_str_eq(
+        told_of(&reading, &facts).unseen,
+        "58.0 MiB private memory of the allocator inside the executable holds no block that memlog "
+        "saw, and it never saw more than 6.0 MiB at once: calls go past its functions (inlined by "
+        "the compiler?)"
+    );
+    facts.allocator_bytes = (8 + 12) * MIB; /* blocks that were freed may have left that */
+    ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+    facts.allocator_bytes = 58 * MIB;
+    facts.from_startup = false; /* they may be older */
+    ck_assert_str_eq(
+        told_of(&reading, &facts).unseen,
+        "what it had allocated before it was recorded is not known"
+    );
+}
+END_TEST
+
 START_TEST(objects_whose_calls_go_past_memlog_are_named_before_what_they_did) {
     struct ml_coverage_facts facts = healthy();
     const struct ml_coverage_reading reading = reading_of(MIB, MIB, MIB);
@@ -290,6 +315,9 @@ int main(void) {
     tcase_add_test(cases, what_came_before_the_recording_is_said_to_be_unknown);
     tcase_add_test(cases, what_the_constructor_found_is_told_before_anything_else);
     tcase_add_test(cases, an_allocator_that_is_hooked_at_its_entries_is_seen);
+    tcase_add_test(
+        cases, pages_of_an_allocator_inside_the_executable_that_no_block_was_on_are_told
+    );
     tcase_add_test(cases, objects_whose_calls_go_past_memlog_are_named_before_what_they_did);
     tcase_add_test(cases, blocks_that_come_and_go_past_memlog_are_told_where_nothing_was_lost);
     tcase_add_test(cases, an_allocator_is_called_by_the_name_of_its_file);
