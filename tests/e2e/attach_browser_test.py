@@ -96,11 +96,16 @@ class Renderer(attached.Case):
         self.assertEqual(entry["pid"], pid)
         self.assertEqual((entry["lost_events"], entry["trouble"]), (0, ""))
         said = {name: entry[name] for name in ("pid", "events", "total_bytes", "live_bytes", "state", "complete", "accounting", "memory_status")}
-        self.assertGreater(seen[0], LEAK_BYTES, (said, self.renderers(process)))
+        # A build whose compiler has put the allocator into its callers is not called covered.
+        is_past = browsers.places_past_malloc(process.browser.executable) > 0
+        self.assertNotEqual(entry["coverage"]["unseen"], "")
+        self.assertEqual(seen[0] > LEAK_BYTES, not is_past, (said, self.renderers(process)))
         # It goes on without memlog.
         self.assertEqual(devtools.evaluate(port_file, "kept.length + document.title.length"), (LEAK_BYTES >> 20) + len("leaked"))
         self.assertIn(pid, self.renderers(process))
 
+        if is_past:
+            return
         started, port_file = self.open_page("started", "--memlog=all")
         self.leak(port_file)
         self.close(started)

@@ -1,6 +1,7 @@
 """Browsers over pages whose contents are known: how they are started, bare and under memlog."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -99,6 +100,30 @@ class Browser:
                 raise
             told.seek(0)
             return code, told.read().decode(errors="replace")
+
+
+# A load of a 64-bit register from where the instruction says, relative to itself.
+LOAD = re.compile(rb"[\x48\x4c]\x8b[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](.{4})", re.DOTALL)
+SCANNED_BYTES = 32 << 20
+
+
+def places_past_malloc(executable):
+    """How often Chromium's code, in its first part, reads what its malloc reads first: the pointer to the table through which the functions
+    of its allocator call. Who reads it elsewhere has them put into him by the compiler, and calls none of them."""
+    told = subprocess.run(["readelf", "--wide", "--sections", "--dyn-syms", executable], capture_output=True, text=True, check=True).stdout
+    rows = [row.replace("[ ", "[").split() for row in told.splitlines()]
+    (start, offset), = [(int(row[3], 16), int(row[4], 16)) for row in rows if len(row) > 5 and row[1] == ".text"]
+    functions = {row[7]: (int(row[1], 16), int(row[2])) for row in rows if len(row) == 8 and row[3] == "FUNC" and row[6] != "UND"}
+
+    def read_from(code, address):
+        return [address + load.end() + int.from_bytes(load[1], "little", signed=True) for load in LOAD.finditer(code)]
+
+    with open(executable, "rb") as file:
+        address, count_bytes = functions["malloc"]
+        file.seek(address - start + offset)
+        pointer = read_from(file.read(count_bytes), address)[0]
+        file.seek(offset)
+        return read_from(file.read(SCANNED_BYTES), start).count(pointer)
 
 
 def missing(name):
