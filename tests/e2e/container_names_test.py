@@ -17,6 +17,7 @@ from symbols_test import SIZE, Keeper
 PLACE = "/memlog-container-program"
 PROGRAM = f"{PLACE}/keeper"
 NOBODY = 65534
+ENDED = "its process had ended before its names were read; memlog dump while it runs keeps them"
 MNT_DETACH, SYS_PIVOT_ROOT, FUSE_INIT = 2, 155, 26
 
 # It allocates, tells so, and waits for a line where there is an argument.
@@ -135,6 +136,28 @@ class Container(Keeper):
         process.memlog_log.seek(0)
         return process.memlog_log.read().decode(errors="replace")
 
+    def assert_told(self, dump, why):
+        text = self.analyze("report", "--full", dump)[0]
+        self.assertRegex(text, rf"(?m)^  \S*keeper(| \(deleted\)) \(build id [0-9a-f]{{40}}\): \d+ of \d+ places, {re.escape(why)}")
+
+    def as_nobody(self, *words, **more):
+        """The exit dump of a run of somebody without rights."""
+        place = self.folder / "users"
+        place.mkdir(mode=0o700)
+        how = {}
+        if os.geteuid() == 0:
+            os.chown(place, NOBODY, NOBODY)
+            for path in (self.folder / "run", self.truth_folder):
+                os.chown(path, NOBODY, NOBODY)
+            how = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        self.runs += 1
+        words = [str(harness.MEMLOG), "run", "-q", "--no-page", "-o", place / "dumps", "--", *words]
+        run = subprocess.run(list(map(str, words)), cwd=place, env=self.environment(HOME=str(place)), stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                             timeout=harness.TIMEOUT, **how, **more)
+        self.assertEqual((run.returncode, run.stderr), (0, b""))
+        (dump,) = (place / "dumps").glob("*.exit.pftrace")
+        return dump
+
     def dump_of(self, process):
         (dump,) = process.memlog_folder.glob("*.exit.pftrace")
         return dump
@@ -196,27 +219,26 @@ class Sandbox(Container):
         shutil.rmtree(self.root)
         self.assertRegex(self.analyze("report", "--full", dump)[0], r"deep_keeper +.*keeper\.c:4\n")
 
-    def nameless_where(self, change):
-        """A run in which the root's owner does something with the program's file before the dump."""
+    def nameless_where(self, change, why):
+        """A run in which the root's owner does something with the program's file before the dump, and what is said of it."""
         process = self.memlog_ready(*self.bwrap(PROGRAM, "wait"))
         program = self.inside(PROGRAM)
         program.rename(program.parent / "moved")
         change(program)
         self.go_on(process)
-        text = self.collapsed(self.dump_of(process))
-        self.assert_nameless(text)
-        return process
+        self.assert_nameless(self.collapsed(self.dump_of(process)))
+        self.assert_told(self.dump_of(process), why)
 
     def test_a_file_of_another_build_gives_none(self):
         def change(program):
             self.compile(program, size=SIZE + 1)
-        self.nameless_where(change)
+        self.nameless_where(change, "the file is another one by now")
 
     def test_a_fifo_gives_none_and_holds_nobody_up(self):
-        self.nameless_where(os.mkfifo)
+        self.nameless_where(os.mkfifo, "what is at its place is no regular file; memlog symbolize with MEMLOG_BINARY_PATH")
 
     def test_a_device_gives_none(self):
-        self.nameless_where(lambda program: program.symlink_to("/dev/zero"))
+        self.nameless_where(lambda program: program.symlink_to("/dev/zero"), "what is at its place is no regular file")
 
     def outside(self):
         """A file with the names, where nobody in the root comes to."""
@@ -226,10 +248,10 @@ class Sandbox(Container):
         return pathlib.Path(place.name) / "whole"
 
     def test_a_link_leads_nowhere_outside_of_the_root(self):
-        self.nameless_where(lambda program: program.symlink_to(self.outside()))
+        self.nameless_where(lambda program: program.symlink_to(self.outside()), ENDED)
 
     def test_a_link_up_leads_nowhere_outside_of_the_root(self):
-        self.nameless_where(lambda program: program.symlink_to("../" * 20 + str(self.outside())))
+        self.nameless_where(lambda program: program.symlink_to("../" * 20 + str(self.outside())), ENDED)
 
     def test_a_link_within_the_root_is_followed_there(self):
         """An absolute one leads into the root, as for whoever runs there."""
@@ -244,7 +266,27 @@ class Sandbox(Container):
         def change(program):
             with open(program, "wb") as file:
                 file.truncate(1 << 42)
-        self.nameless_where(change)
+        self.nameless_where(change, "the file is larger than memlog copies (1 GiB)")
+
+    def test_a_file_that_has_gone_is_told_with_the_next_step(self):
+        self.nameless_where(lambda program: None, ENDED)
+
+    def test_an_unlinked_file_of_a_process_that_runs(self):
+        """Root reads what is mapped; others hear what to do."""
+        process = self.memlog_ready(*self.bwrap(PROGRAM, "wait"))
+        self.inside(PROGRAM).unlink()
+        self.analyze("dump")
+        (dump,) = process.memlog_folder.glob("*.manual.pftrace")
+        self.go_on(process)
+        self.assert_named(self.collapsed(dump, "--ended=yes"))
+
+    def test_a_file_that_may_not_be_read(self):
+        """The errno's word stands there. Who may not read a program's file from the start is not recorded."""
+        if os.geteuid() == 0:
+            os.chown(self.inside(PROGRAM), NOBODY, NOBODY)
+        dump = self.as_nobody("sh", "-c", '"$@" && chmod 0 "$0"', self.inside(PROGRAM), *self.bwrap(PROGRAM))
+        self.assert_nameless(self.collapsed(dump))
+        self.assert_told(dump, "the file is not readable for memlog: Permission denied; run memlog as root")
 
     def test_an_interpreters_names_are_those_of_a_run_without_a_sandbox(self):
         """Every name that the symbols permit: as many as where the same files are in sight."""
@@ -276,22 +318,8 @@ class Sandbox(Container):
 class Namespace(Container):
     def test_of_a_user_who_pivots(self):
         """Somebody without rights, in namespaces that he has made himself."""
-        place = self.folder / "users"
-        place.mkdir(mode=0o700)
-        how = {}
-        if os.geteuid() == 0:
-            os.chown(place, NOBODY, NOBODY)
-            for path in (self.folder / "run", self.truth_folder):
-                os.chown(path, NOBODY, NOBODY)
-            how = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-        self.runs += 1
-        words = [str(harness.MEMLOG), "run", "-q", "--no-page", "-o", place / "dumps", "--", "unshare", "--user", "--map-root-user", "--mount",
-                 "/usr/bin/python3", "-c", PIVOT, self.root, f"/tmp:{harness.OUT}", PROGRAM]
-        run = subprocess.run(list(map(str, words)), cwd=place, env=self.environment(HOME=str(place)), stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                             timeout=harness.TIMEOUT, **how)
-        self.assertEqual((run.returncode, run.stderr), (0, b""))
+        dump = self.as_nobody("unshare", "--user", "--map-root-user", "--mount", "/usr/bin/python3", "-c", PIVOT, self.root, f"/tmp:{harness.OUT}", PROGRAM)
         shutil.rmtree(self.root)
-        (dump,) = (place / "dumps").glob("*.exit.pftrace")
         self.assert_named(self.collapsed(dump))
 
 
@@ -318,7 +346,7 @@ class Chroot(Container):
     def test_they_are_in_the_dump_when_the_root_is_gone(self):
         """And until then nothing of the root is held: whoever has mounted it can unmount it."""
         process = self.chrooted(PROGRAM)
-        self.assertEqual(self.held(process, self.root), [])
+        self.wait_for("the end is known", lambda: self.held(process, self.root) == [])
         self.go_on(process)
         shutil.rmtree(self.root)
         self.assert_named(self.collapsed(self.dump_of(process)))

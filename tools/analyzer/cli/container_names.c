@@ -24,6 +24,7 @@ static int run(const struct ml_command *command, char *const *words) {
     exit_code = ml_command_load(command, &load, &loaded);
     if (exit_code == ML_EXIT_OK) {
         status = ml_symbol_packets_write(&loaded.stacks, stdout, &places);
+        ml_symbol_packets_write_lacks(&loaded.stacks, stdout);
         exit_code = ml_command_written(command, NULL, status);
     }
     ml_loaded_fini(&loaded);
@@ -34,11 +35,11 @@ const struct ml_command ml_command_container_names = {
     .table =
         {.program = "memlog-analyzer",
          .name = "container-names",
-         .summary = "names of code that lies in other roots",
+         .summary = "names of code that only its processes have",
          .usage = "DUMP",
-         .about = "The names that are found in files of processes alone, as packets for the end of "
-                  "the dump, on stdout. memlog starts it where processes have another root, with "
-                  "their roots as descriptors.",
+         .about = "The names that are found in files of processes alone, or why there are none, as "
+                  "packets for the end of the dump, on stdout. memlog starts it where processes "
+                  "have another root, which it gets as a descriptor, or code in deleted files.",
          ML_OPERANDS_DUMPS(struct ml_load, path, 1),
          .example = "memlog-analyzer container-names memlog.sqlite3.1234/0001.exit.pftrace"},
     .run = run,

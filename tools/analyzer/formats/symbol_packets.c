@@ -94,9 +94,17 @@ static bool write_module(pb_ostream_t *stream, const pb_field_t *field, void *co
            pb_encode_submessage(stream, ml_trace_ModuleSymbols_fields, &message);
 }
 
+/* A write error is reported when the file is closed. */
+static void put_packet(const ml_trace_TracePacket *packet, FILE *out) {
+    pb_ostream_t stream = ml_pb_stream_into(out);
+
+    (void
+    )(pb_encode_tag(&stream, PB_WT_STRING, ml_trace_Trace_packet_tag) &&
+      pb_encode_submessage(&stream, ml_trace_TracePacket_fields, packet));
+}
+
 static void write_packet(struct writing *writing, FILE *out) {
     const pb_callback_t symbols = {.funcs.encode = write_module, .arg = writing};
-    pb_ostream_t stream = ml_pb_stream_into(out);
     ml_trace_TracePacket packet = {.trusted_packet_sequence_id = 1};
 
     if (writing->is_profiled) {
@@ -104,11 +112,38 @@ static void write_packet(struct writing *writing, FILE *out) {
     } else {
         packet.memlog_symbols = symbols;
     }
+    put_packet(&packet, out);
+}
 
-    /* A write error is reported when the file is closed. */
-    (void
-    )(pb_encode_tag(&stream, PB_WT_STRING, ml_trace_Trace_packet_tag) &&
-      pb_encode_submessage(&stream, ml_trace_TracePacket_fields, &packet));
+static bool write_lack(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct ml_code_file *file = *arg;
+    const ml_trace_ModuleSymbols message = {
+        .path = bytes_from(&file->path),
+        .build_id = bytes_from(&file->build_id),
+        .memlog_lack = file->lack.kind,
+        .memlog_lack_error = file->lack.error,
+    };
+
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_submessage(stream, ml_trace_ModuleSymbols_fields, &message);
+}
+
+/* What only whoever looked at the processes can tell. */
+static bool is_lack_news(const struct ml_code_file *file) {
+    return file->lack.kind >= ML_LACK_ENDED && file->lack.kind != ML_LACK_SHARED &&
+           !file->is_lack_told && !file->is_symbolized && file->path.count_bytes > 0;
+}
+
+void ml_symbol_packets_write_lacks(const struct ml_stacks *stacks, FILE *out) {
+    for (size_t i = 0; i < stacks->files_count; i++) {
+        const ml_trace_TracePacket packet = {
+            .trusted_packet_sequence_id = 1,
+            .memlog_symbols = {.funcs.encode = write_lack, .arg = &stacks->files[i]},
+        };
+        if (is_lack_news(&stacks->files[i])) {
+            put_packet(&packet, out);
+        }
+    }
 }
 
 /* Which places the packets have, and what they have of them. */

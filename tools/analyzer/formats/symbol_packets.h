@@ -27,4 +27,8 @@ ML_NODISCARD enum ml_status ml_symbol_packets_write_new(
     const struct ml_stacks *stacks, struct ml_string_table *told, FILE *out
 );
 
+/* Write packets that say of files without names why they have none, as far as processes' files were
+ * asked for and the dump does not say it. */
+void ml_symbol_packets_write_lacks(const struct ml_stacks *stacks, FILE *out);
+
 #endif

@@ -1,6 +1,7 @@
 #include "tools/analyzer/helpers/process_files.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +83,41 @@ static int open_mapped(const struct question *question) {
     return fd;
 }
 
+/* The device and inode of the file that is mapped there. */
+static bool find_mapped(const struct question *question, struct stat *out_mapped) {
+    char path[sizeof "/proc/4294967295/maps"];
+    char *line = NULL;
+    size_t room = 0;
+    bool done = false;
+    FILE *maps = NULL;
+
+    snprintf(path, sizeof path, "/proc/%" PRIu32 "/maps", question->pid);
+    maps = fopen(path, "re");
+    while (maps && !done && getline(&line, &room, maps) > 0) {
+        uint64_t start = 0;
+        uint64_t end = 0;
+        uint64_t inode = 0;
+        unsigned major = 0;
+        unsigned minor = 0;
+        done = sscanf(
+                   line,
+                   "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64,
+                   &start,
+                   &end,
+                   &major,
+                   &minor,
+                   &inode
+               ) == 5 &&
+               start >= question->start && end <= question->end && inode != 0;
+        *out_mapped = (struct stat){.st_dev = makedev(major, minor), .st_ino = inode};
+    }
+    free(line);
+    if (maps) {
+        fclose(maps);
+    }
+    return done;
+}
+
 static int open_link(uint32_t pid, const char *name) {
     char path[sizeof "/proc/4294967295/" + 16];
 
@@ -88,13 +125,42 @@ static int open_link(uint32_t pid, const char *name) {
     return open(path, O_PATH | O_CLOEXEC);
 }
 
+/* A descriptor of the process's that leads to the file of the mapping: a deleted one is reached so
+ * without privileges, while the program has it open. */
+static int open_held(const struct question *question) {
+    char path[sizeof "/proc/4294967295/fd/" + NAME_MAX];
+    struct stat mapped;
+    struct stat status;
+    DIR *held = NULL;
+    const struct dirent *entry = NULL;
+    int fd = -1;
+
+    if (!find_mapped(question, &mapped)) {
+        return -1;
+    }
+    snprintf(path, sizeof path, "/proc/%" PRIu32 "/fd", question->pid);
+    held = opendir(path);
+    while (fd < 0 && held && (entry = readdir(held)) != NULL) {
+        if (fstatat(dirfd(held), entry->d_name, &status, 0) == 0 &&
+            status.st_dev == mapped.st_dev && status.st_ino == mapped.st_ino) {
+            fd = openat(dirfd(held), entry->d_name, O_PATH | O_CLOEXEC);
+        }
+    }
+    if (held) {
+        closedir(held);
+    }
+    return fd;
+}
+
 /* A path of the process's, below its root. */
 static int open_rooted(int take_root_fd, const char *path) {
     int fd = take_root_fd >= 0 ? ml_rooted_open(take_root_fd, path) : -1;
+    const int error = errno;
 
     if (take_root_fd >= 0) {
         close(take_root_fd);
     }
+    errno = error;
     return fd;
 }
 
@@ -159,6 +225,8 @@ static int open_asked(const struct question *question) {
         return open_in_folder(question);
     case ML_PROCESS_PROGRAM:
         return open_link(question->pid, "exe");
+    case ML_PROCESS_DESCRIPTOR:
+        return open_held(question);
     default:
         return open_kept(question);
     }
@@ -170,6 +238,13 @@ static bool is_known(const struct question *question, const struct stat *status)
 
     return !question->is_debug && stat(path_of(question), &named) == 0 &&
            named.st_dev == status->st_dev && named.st_ino == status->st_ino;
+}
+
+static bool is_running(uint32_t pid) {
+    char path[sizeof "/proc/4294967295"];
+
+    snprintf(path, sizeof path, "/proc/%" PRIu32, pid);
+    return access(path, F_OK) == 0;
 }
 
 /* The copy has the file's holes, too: a hole takes no memory. */
@@ -189,17 +264,64 @@ static bool copy_all(int fd, int copy_fd, off_t count_bytes) {
     return done;
 }
 
-static bool copy_asked(const struct question *question, int copy_fd) {
-    struct stat status;
-    int fd = ml_rooted_read(open_asked(question));
-    bool done = fd >= 0 && fstat(fd, &status) == 0 && status.st_size <= copy_max_bytes &&
-                !is_known(question, &status) &&
-                copy_all(fd, question->is_debug ? COPY_DEBUG_FD : copy_fd, status.st_size);
+/* Why a path could not be opened. */
+static struct ml_lack lack_of(const struct question *question, int error) {
+    const uint32_t root = question->way - ML_PROCESS_WAYS;
 
-    if (fd >= 0) {
-        close(fd);
+    if (question->way >= ML_PROCESS_WAYS && root < roots_count && roots[root].fd < 0) {
+        return (struct ml_lack){.kind = roots[root].space >= 0 ? ML_LACK_SPACE : ML_LACK_ENDED};
     }
-    return done;
+    if (error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG) {
+        if (question->way >= ML_PROCESS_WAYS || !is_running(question->pid)) {
+            return (struct ml_lack){.kind = ML_LACK_ENDED};
+        }
+        return (struct ml_lack){.kind = ML_LACK_UNLINKED};
+    }
+    return error == ESRCH ? (struct ml_lack){.kind = ML_LACK_ENDED}
+                          : (struct ml_lack){.kind = ML_LACK_DENIED, .error = error};
+}
+
+/* Copy a file that is open. */
+static struct ml_lack copy_open(const struct question *question, int fd, int copy_fd) {
+    struct stat status;
+
+    if (fstat(fd, &status) != 0) {
+        return (struct ml_lack){.kind = ML_LACK_DENIED, .error = errno};
+    }
+    if (is_known(question, &status)) {
+        return (struct ml_lack){.kind = ML_LACK_SHARED};
+    }
+    if (status.st_size > copy_max_bytes) {
+        return (struct ml_lack){.kind = ML_LACK_SIZE};
+    }
+    errno = 0;
+    return copy_all(fd, question->is_debug ? COPY_DEBUG_FD : copy_fd, status.st_size)
+               ? (struct ml_lack){.kind = ML_LACK_NONE}
+               : (struct ml_lack){.kind = ML_LACK_DENIED, .error = errno};
+}
+
+static struct ml_lack copy_asked(const struct question *question, int copy_fd) {
+    struct stat status;
+    struct ml_lack lack;
+    int fd = -1;
+    int place_fd = -1;
+
+    errno = 0;
+    place_fd = open_asked(question);
+    if (place_fd < 0) {
+        return lack_of(question, errno);
+    }
+    if (fstat(place_fd, &status) == 0 && !S_ISREG(status.st_mode)) {
+        close(place_fd);
+        return (struct ml_lack){.kind = ML_LACK_KIND};
+    }
+    fd = ml_rooted_read(place_fd);
+    if (fd < 0) {
+        return (struct ml_lack){.kind = ML_LACK_DENIED, .error = errno};
+    }
+    lack = copy_open(question, fd, copy_fd);
+    close(fd);
+    return lack;
 }
 
 /* Who opens the files: a process of its own, so that it can be ended where a file system hangs. */
@@ -215,8 +337,8 @@ static void work(int questions_fd, int answers_fd, int copy_fd, pid_t parent) {
     bool goes_on = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
 
     while (goes_on && ml_helper_read(questions_fd, &question, sizeof question)) {
-        char answer = copy_asked(&question, copy_fd) ? 1 : 0;
-        goes_on = write(answers_fd, &answer, 1) == 1;
+        const struct ml_lack lack = copy_asked(&question, copy_fd);
+        goes_on = write(answers_fd, &lack, sizeof lack) == (ssize_t)sizeof lack;
     }
     _exit(0);
 }
@@ -263,20 +385,24 @@ static void worker_end(struct worker *worker) {
     worker->pid = waited_ms < END_LIMIT_MS ? 0 : -1;
 }
 
-static bool worker_ask(struct worker *worker, const struct question *question) {
+static struct ml_lack worker_ask(struct worker *worker, const struct question *question) {
     struct pollfd answer = {.events = POLLIN};
-    char done = 0;
+    struct ml_lack lack = {.kind = ML_LACK_SLOW};
 
-    if (worker->pid < 0 || (worker->pid == 0 && !worker_start(worker))) {
-        return false;
+    if (worker->pid < 0) {
+        return lack;
+    }
+    if (worker->pid == 0 && !worker_start(worker)) {
+        return (struct ml_lack){.kind = ML_LACK_DENIED, .error = errno};
     }
     answer.fd = worker->from_fd;
     if (write(worker->to_fd, question, sizeof *question) == (ssize_t)sizeof *question &&
-        poll(&answer, 1, ANSWER_LIMIT_MS) == 1 && read(worker->from_fd, &done, 1) == 1) {
-        return done == 1;
+        poll(&answer, 1, ANSWER_LIMIT_MS) == 1 &&
+        read(worker->from_fd, &lack, sizeof lack) == (ssize_t)sizeof lack) {
+        return lack;
     }
     worker_end(worker);
-    return false;
+    return (struct ml_lack){.kind = ML_LACK_SLOW};
 }
 
 static void serve(int questions_fd, int answers_fd, int copy_fd) {
@@ -288,8 +414,10 @@ static void serve(int questions_fd, int answers_fd, int copy_fd) {
     (void)signal(SIGPIPE, SIG_IGN);
     /* Without a worker there is nothing to do: the analyzer says what is missing. */
     while (goes_on && worker.pid >= 0 && ml_helper_read(questions_fd, &question, sizeof question)) {
+        struct ml_lack lack;
         question.path[sizeof question.path - 1] = '\0';
-        goes_on = ml_helper_answer(answers_fd, worker_ask(&worker, &question), NULL, 0);
+        lack = worker_ask(&worker, &question);
+        goes_on = ml_helper_answer(answers_fd, true, &lack, sizeof lack);
     }
 }
 
@@ -336,7 +464,10 @@ void ml_process_files_start(void) {
 }
 
 bool ml_process_files_get(
-    const struct ml_process_wanted *wanted, char *out_path, unsigned long path_bytes
+    const struct ml_process_wanted *wanted,
+    char *out_path,
+    unsigned long path_bytes,
+    struct ml_lack *out_lack
 ) {
     struct question question = {
         .pid = wanted->pid,
@@ -347,10 +478,12 @@ bool ml_process_files_get(
     };
     int copy_fd = copy_fds[wanted->is_debug ? 1 : 0];
 
+    *out_lack = (struct ml_lack){.kind = ML_LACK_HERE};
     if (strlen(wanted->path) >= sizeof question.path) {
         return false;
     }
     memcpy(question.path, wanted->path, strlen(wanted->path));
     return ml_helper_ask(&helper, &question, sizeof question, NULL, 0) &&
+           ml_helper_take(&helper, out_lack, sizeof *out_lack) && out_lack->kind == ML_LACK_NONE &&
            (size_t)snprintf(out_path, path_bytes, "/proc/self/fd/%d", copy_fd) < path_bytes;
 }

@@ -22,9 +22,12 @@ size_t ml_process_files_roots_count(void);
 void ml_process_files_start(void);
 
 /* The path of a copy of the file, for ml_symbol_search_options.process_file. The next call for a
- * file of the same kind overwrites the copy. */
+ * file of the same kind overwrites the copy. False: *out_lack says why there is none. */
 bool ml_process_files_get(
-    const struct ml_process_wanted *wanted, char *out_path, unsigned long path_bytes
+    const struct ml_process_wanted *wanted,
+    char *out_path,
+    unsigned long path_bytes,
+    struct ml_lack *out_lack
 );
 
 #endif

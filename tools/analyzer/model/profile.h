@@ -349,6 +349,8 @@ struct ml_profile_line {
 struct ml_profile_symbol_file {
     struct ml_profile_text path;
     struct ml_profile_text build_id; /* raw */
+    uint32_t lack; /* why it has no names, tools/analyzer/symbols/lack.h; 0: not said */
+    int32_t lack_error;
 };
 
 /* An ELF address of a file, and its functions. */
@@ -366,6 +368,8 @@ struct ml_profile_symbols {
     size_t symbolized_count, symbolized_capacity;
     struct ml_profile_line *lines;
     size_t lines_count, lines_capacity;
+    struct ml_profile_symbol_file *lacks; /* of the files, those with a lack */
+    size_t lacks_count, lacks_capacity;
     struct ml_arena arena; /* the texts */
 };
 

@@ -79,6 +79,14 @@ enum ml_status ml_trace_symbols_decode(struct ml_profile_symbols *symbols, pb_is
         symbols->symbolized_count = symbolized_before;
         return ML_ENV_MEMORY;
     }
+    reading.file.lack = message.memlog_lack;
+    reading.file.lack_error = message.memlog_lack_error;
+    if (reading.file.lack != 0) {
+        if (!ML_GROW(symbols->lacks, symbols->lacks_capacity, symbols->lacks_count + 1)) {
+            return ML_ENV_MEMORY;
+        }
+        symbols->lacks[symbols->lacks_count++] = reading.file;
+    }
     symbols->files[symbols->files_count++] = reading.file;
     return ML_OK;
 }
@@ -97,6 +105,10 @@ order_files(const struct ml_profile_symbol_file *a, const struct ml_profile_symb
     return order != 0 ? order : order_texts(a->path, b->path);
 }
 
+static int order_lacks(const void *left, const void *right) {
+    return order_files(left, right);
+}
+
 static int order_symbolized(const void *left, const void *right, void *context) {
     const struct ml_profile_symbols *symbols = context;
     const struct ml_profile_symbolized *a = left;
@@ -111,6 +123,9 @@ static int order_symbolized(const void *left, const void *right, void *context) 
 }
 
 void ml_trace_symbols_finish(struct ml_profile_symbols *symbols) {
+    if (symbols->lacks_count > 1) {
+        qsort(symbols->lacks, symbols->lacks_count, sizeof symbols->lacks[0], order_lacks);
+    }
     if (symbols->symbolized_count > 1) {
         qsort_r(
             symbols->symbolized,
@@ -124,10 +139,28 @@ void ml_trace_symbols_finish(struct ml_profile_symbols *symbols) {
 
 void ml_trace_symbols_fini(struct ml_profile_symbols *symbols) {
     free(symbols->files);
+    free(symbols->lacks);
     free(symbols->symbolized);
     free(symbols->lines);
     ml_arena_fini(&symbols->arena);
     *symbols = (struct ml_profile_symbols){0};
+}
+
+const struct ml_profile_symbol_file *ml_trace_symbols_lack(
+    const struct ml_profile_symbols *symbols,
+    struct ml_profile_text path,
+    struct ml_profile_text build_id
+) {
+    const struct ml_profile_symbol_file wanted = {.path = path, .build_id = build_id};
+
+    return symbols->lacks_count == 0 ? NULL
+                                     : bsearch(
+                                           &wanted,
+                                           symbols->lacks,
+                                           symbols->lacks_count,
+                                           sizeof symbols->lacks[0],
+                                           order_lacks
+                                       );
 }
 
 const struct ml_profile_line *ml_trace_symbols_find(

@@ -23,6 +23,13 @@ void ml_trace_symbols_finish(struct ml_profile_symbols *symbols);
 
 void ml_trace_symbols_fini(struct ml_profile_symbols *symbols);
 
+/* The file with the dump's word on why it has no names; NULL: it has none. */
+const struct ml_profile_symbol_file *ml_trace_symbols_lack(
+    const struct ml_profile_symbols *symbols,
+    struct ml_profile_text path,
+    struct ml_profile_text build_id
+);
+
 /* The lines at an ELF address of a file, innermost inlined one first; *out_count 0: none. */
 const struct ml_profile_line *ml_trace_symbols_find(
     const struct ml_profile_symbols *symbols,

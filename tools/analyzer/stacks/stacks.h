@@ -35,6 +35,8 @@ struct ml_code_file {
     uint64_t pid_start, pid_end; /* its mapping there */
     bool is_running;             /* that process ran at the dump */
     const char *trouble;         /* why it has no symbols; NULL: it has some */
+    struct ml_lack lack;         /* likewise, of files that are not found */
+    bool is_lack_told;           /* the dump has a word on that */
     bool is_symbolized;          /* at least one name is known */
     struct ml_text_segment text; /* known if size_bytes > 0 */
 };

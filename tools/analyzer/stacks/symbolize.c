@@ -71,6 +71,7 @@ struct ml_symbol_file *ml_stacks_open_file(
         .build_id = (const uint8_t *)code->build_id.bytes,
         .build_id_bytes = code->build_id.count_bytes,
         .pid = code->pid,
+        .has_ended = !code->is_running,
         .start = code->pid_start,
         .end = code->pid_end,
         .base = code->start - (uint64_t)code->bias,
@@ -79,13 +80,37 @@ struct ml_symbol_file *ml_stacks_open_file(
     return ml_symbolizer_open(symbolizer, &wanted, out_trouble);
 }
 
-static struct ml_symbol_file *
-file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
+/* Who looked while it ran knows better than we, who have no file. */
+static void take_lack(
+    const struct ml_stacks *stacks, struct ml_code_file *code, struct ml_symbolizer *symbolizer
+) {
+    const struct ml_profile_symbol_file *told =
+        ml_trace_symbols_lack(&stacks->profile->symbols, code->path, code->build_id);
+    const char *text = NULL;
+
+    code->is_lack_told = told != NULL;
+    if (told) {
+        const struct ml_lack lack = {.kind = told->lack, .error = told->lack_error};
+        text = ml_symbolizer_lack(symbolizer, lack);
+    }
+    if (text) {
+        code->trouble = text;
+    }
+}
+
+static struct ml_symbol_file *file_open(
+    const struct ml_stacks *stacks, struct ml_code_file *code, struct ml_symbolizer *symbolizer
+) {
     const bool is_told = code->is_symbolized; /* by the dump, which was taken first */
     struct ml_symbol_file *file = ml_stacks_open_file(code, symbolizer, &code->trouble);
 
+    if (file) {
+        code->lack = ml_symbol_file_lack(file);
+    }
     if (is_told && code->trouble) {
         code->trouble = "the dump brings all names that were found of it";
+    } else if (code->lack.kind != ML_LACK_NONE) {
+        take_lack(stacks, code, symbolizer);
     }
     if (file && !ml_symbol_file_text(file, &code->text)) {
         code->text = (struct ml_text_segment){0};
@@ -229,7 +254,7 @@ enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolize
         ml_progress_pieces("Reading symbols", i, count, stacks->files[place->file].path.bytes);
         if (place->file != open) {
             open = place->file;
-            file = file_open(&stacks->files[open], symbolizer);
+            file = file_open(stacks, &stacks->files[open], symbolizer);
         }
         done = file && place_find(stacks, place, file);
     }

@@ -40,6 +40,7 @@ struct looking {
     ml_symbol_try *try;
     void *context;
     char hex[ML_BUILD_ID_HEX_BYTES]; /* "": no build id */
+    struct ml_lack *lack;            /* NULL: nobody asks why there is none */
 };
 
 static const char *from_environment(const char *name, const char *other_name) {
@@ -267,26 +268,48 @@ static bool try_binary_path(const struct looking *looking) {
     return false;
 }
 
+static void note_lack(const struct looking *looking, struct ml_lack lack) {
+    if (looking->lack) {
+        *looking->lack = ml_lack_more(*looking->lack, lack);
+    }
+}
+
 /* A bare command name is searched in PATH, as a shell does. */
-static bool try_recorded(const struct looking *looking, bool *out_seen) {
+static bool try_recorded(const struct looking *looking) {
+    static const struct ml_lack other = {.kind = ML_LACK_BUILD};
     const char *path = looking->wanted->path;
     const char *folders = getenv("PATH");
     const char *piece = NULL;
     int length = 0;
 
     if (strchr(path, '/') || !folders) {
-        *out_seen = is_regular_file(path);
+        if (is_regular_file(path)) {
+            note_lack(looking, other);
+        }
         return propose(looking, true, "%s", path);
     }
     while (piece_next(&folders, &length, &piece)) {
         char found[PATH_MAX];
         int count = snprintf(found, sizeof found, "%.*s/%s", length, piece, path);
         if (count > 0 && count < (int)sizeof found && is_regular_file(found)) {
-            *out_seen = true;
+            note_lack(looking, other);
             return propose(looking, true, "%s", found);
         }
     }
     return false;
+}
+
+/* Whether a way that failed says something of the file. The mapping and descriptors are not for
+ * everybody, and the program is mostly another file. */
+static bool may_tell(const struct looking *looking, uint32_t way, struct ml_lack lack) {
+    const bool has_ended = looking->wanted->has_ended;
+
+    if (way >= ML_PROCESS_WAYS) { /* a root, and perhaps another process's */
+        return has_ended || lack.kind == ML_LACK_SHARED;
+    }
+    return !has_ended &&
+           (way == ML_PROCESS_ROOT || way == ML_PROCESS_FOLDER || lack.kind == ML_LACK_SHARED ||
+            lack.kind == ML_LACK_SLOW || lack.kind == ML_LACK_SIZE);
 }
 
 /* By one way through a process. */
@@ -300,10 +323,19 @@ static bool try_way(const struct looking *looking, uint32_t way, const char *pat
         .way = way,
         .is_debug = is_debug,
     };
+    struct ml_lack lack = {.kind = ML_LACK_NONE};
     char found[PATH_MAX];
 
-    return looking->search->options.process_file(&file, found, sizeof found) &&
-           propose(looking, !is_debug, "%s", found);
+    if (looking->search->options.process_file(&file, found, sizeof found, &lack)) {
+        if (propose(looking, !is_debug, "%s", found)) {
+            return true;
+        }
+        lack.kind = ML_LACK_BUILD;
+    }
+    if (!is_debug && may_tell(looking, way, lack)) {
+        note_lack(looking, lack);
+    }
+    return false;
 }
 
 /* While the process runs its files are there, even when their names are not. When it has ended its
@@ -387,17 +419,37 @@ static bool try_debug_files(const struct looking *looking) {
             propose(looking, false, "%s/%s/debuginfo", options->debuginfod_cache, looking->hex));
 }
 
+/* What is said of a file that is nowhere. */
+static enum ml_lack_kind
+unseen(const struct ml_symbol_search *search, const struct ml_symbol_wanted *wanted) {
+    static const char deleted[] = " (deleted)"; /* as the kernel writes it */
+    const size_t count = strlen(wanted->path);
+
+    if (search->options.is_process_only && wanted->has_ended) {
+        return ML_LACK_ENDED;
+    }
+    return count >= sizeof deleted &&
+                   strcmp(wanted->path + count - (sizeof deleted - 1), deleted) == 0
+               ? ML_LACK_DELETED
+               : ML_LACK_HERE;
+}
+
 bool ml_symbol_search(
     struct ml_symbol_search *search,
     const struct ml_symbol_wanted *wanted,
     ml_symbol_try *try,
     void *context,
-    bool *out_seen
+    struct ml_lack *out_lack
 ) {
     struct looking looking = {
-        .search = search, .wanted = wanted, .try = try, .context = context, .hex = ""};
+        .search = search,
+        .wanted = wanted,
+        .try = try,
+        .context = context,
+        .hex = "",
+        .lack = out_lack};
 
-    *out_seen = false;
+    *out_lack = (struct ml_lack){.kind = unseen(search, wanted)};
     (void)ml_build_id_hex(wanted, looking.hex);
     if (search->options.is_process_only) {
         return wanted->path[0] != '\0' && try_process(&looking);
@@ -405,8 +457,8 @@ bool ml_symbol_search(
     if (wanted->path[0] == '\0') {
         return try_debug_files(&looking);
     }
-    return try_alternatives(&looking) || try_binary_path(&looking) ||
-           try_recorded(&looking, out_seen) || try_process(&looking) || try_debug_files(&looking);
+    return try_alternatives(&looking) || try_binary_path(&looking) || try_recorded(&looking) ||
+           try_process(&looking) || try_debug_files(&looking);
 }
 
 bool ml_symbol_search_debug(

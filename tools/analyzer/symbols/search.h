@@ -20,23 +20,28 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tools/analyzer/symbols/lack.h"
+
 /* What is looked for. */
 struct ml_symbol_wanted {
     const char *path; /* as recorded; a bare name is searched in PATH */
     const uint8_t *build_id;
     size_t build_id_bytes;
     uint32_t pid;        /* of a process that has it; 0: not known */
+    bool has_ended;      /* that process; another one may have its number by now */
     uint64_t start, end; /* its mapping there */
     uint64_t base;       /* ELF address of its first byte in memory; Breakpad counts from there */
 };
 
 /* Ways to a file through a process that has it: the mapping, the path below the process's root, the
- * path below its current folder, its program. Behind them the roots that the host has kept. */
+ * path below its current folder, its program, one of its descriptors. Behind them the roots that
+ * the host has kept. */
 enum ml_process_way {
     ML_PROCESS_MAPPED,
     ML_PROCESS_ROOT,
     ML_PROCESS_FOLDER,
     ML_PROCESS_PROGRAM,
+    ML_PROCESS_DESCRIPTOR,
     ML_PROCESS_WAYS
 };
 
@@ -58,9 +63,12 @@ struct ml_symbol_search_options {
     const char *debug_root; /* NULL: /usr/lib/debug */
     const char *debuginfod_cache; /* NULL: none */
     /* Gets the path of a file of a process (tools/analyzer/helpers/process_files.h); NULL: nobody
-     * does. */
+     * does. *out_lack is written where there is none. */
     bool (*process_file
-    )(const struct ml_process_wanted *wanted, char *out_path, unsigned long path_bytes);
+    )(const struct ml_process_wanted *wanted,
+      char *out_path,
+      unsigned long path_bytes,
+      struct ml_lack *out_lack);
     size_t kept_roots;    /* that it knows */
     bool is_process_only; /* what is not found so is left to those who read the dump */
 };
@@ -86,13 +94,13 @@ void ml_symbol_search_free(struct ml_symbol_search *take_search);
  * itself, not only its debug file. */
 typedef bool ml_symbol_try(void *context, const char *path, bool is_module);
 
-/* Propose regular files. True: one was taken. *out_seen: there is a file at the recorded path. */
+/* Propose regular files. True: one was taken. *out_lack: why not. */
 bool ml_symbol_search(
     struct ml_symbol_search *search,
     const struct ml_symbol_wanted *wanted,
     ml_symbol_try *try,
     void *context,
-    bool *out_seen
+    struct ml_lack *out_lack
 );
 
 /* The same for debug files, by build id alone. */

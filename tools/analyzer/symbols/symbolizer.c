@@ -34,6 +34,7 @@ struct ml_symbol_file {
     struct ml_breakpad breakpad; /* where there is no DWARF */
     struct ml_vtables vtables;   /* once one was asked for */
     const char **out_trouble;
+    struct ml_lack lack; /* why there is no file */
     struct ml_symbol_cache cache;
     bool is_open; /* the file itself; else only the cache is read */
     bool is_kept; /* names that are found go into the cache */
@@ -295,31 +296,41 @@ static void file_may_be_kept(struct ml_symbol_file *file) {
     }
 }
 
+const char *ml_symbolizer_lack(struct ml_symbolizer *symbolizer, struct ml_lack lack) {
+    char room[ML_LACK_TEXT_BYTES];
+    const char *text = ml_lack_text(lack, room);
+
+    return text == room ? ml_symbol_texts_keep(&symbolizer->texts, room) : text;
+}
+
+struct ml_lack ml_symbol_file_lack(const struct ml_symbol_file *file) {
+    return file->lack;
+}
+
 /* Why no file was the right one. */
-static const char *trouble_of(const struct ml_symbol_file *file, bool is_there) {
+static const char *trouble_of(const struct ml_symbol_file *file) {
     const char *path = file->wanted.path;
 
-    if (is_there) {
-        return "the file is another one by now";
-    }
-    return path[0] != '/' && strchr(path, '/')
+    return file->lack.kind == ML_LACK_HERE && path[0] != '/' && strchr(path, '/')
                ? "the file is not here (its path begins where the program ran)"
-               : "the file is not here";
+               : ml_symbolizer_lack(file->owner, file->lack);
 }
 
 /* Open the file itself. False: no memory. */
 static bool file_open(struct ml_symbol_file *file) {
     struct ml_symbolizer *symbolizer = file->owner;
-    bool is_there = false;
 
     file->is_open = true;
-    if (!ml_symbol_search(symbolizer->search, &file->wanted, try_module, file, &is_there) &&
+    if (!ml_symbol_search(symbolizer->search, &file->wanted, try_module, file, &file->lack) &&
         !fetch_debug_file(symbolizer, &file->wanted, try_module, file)) {
         if (!breakpad_load(file)) {
-            *file->out_trouble = trouble_of(file, is_there);
+            *file->out_trouble = trouble_of(file);
+            return true;
         }
+        file->lack = (struct ml_lack){.kind = ML_LACK_NONE};
         return true;
     }
+    file->lack = (struct ml_lack){.kind = ML_LACK_NONE};
     if (!ml_elf_symbols_load(&file->symbols, file->module) ||
         !ml_dwarf_functions_load(&file->functions, file->module)) {
         return false;

@@ -57,6 +57,13 @@ struct ml_symbol_file *ml_symbolizer_open(
     const char **out_trouble
 );
 
+/* Why no file of that build id was found; ML_LACK_NONE: one was, or kept names are enough so
+ * far. */
+struct ml_lack ml_symbol_file_lack(const struct ml_symbol_file *file);
+
+/* ml_lack_text, for as long as the symbolizer lives. */
+const char *ml_symbolizer_lack(struct ml_symbolizer *symbolizer, struct ml_lack lack);
+
 /* The first executable segment of the open file: ELF address and offset in the file. False: not
  * known. */
 struct ml_text_segment {
