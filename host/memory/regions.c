@@ -146,6 +146,15 @@ void ml_memory_regions_fini(struct ml_memory_regions *regions) {
     *regions = (struct ml_memory_regions){0};
 }
 
+bool ml_memory_region_is_unlinked(const struct ml_memory_region *region) {
+    static const char own[] = "/memfd:memlog-";
+    static const char deleted[] = " (deleted)";
+    const size_t count = strlen(region->name);
+    return region->inode != 0 && count >= sizeof(deleted) &&
+           strcmp(region->name + count - (sizeof(deleted) - 1), deleted) == 0 &&
+           strncmp(region->name, own, sizeof(own) - 1) != 0;
+}
+
 /* "libc.so.6", before glibc 2.34 also "libc-2.31.so". */
 static bool is_libc(const char *name) {
     static const char before[] = "/libc-2.";

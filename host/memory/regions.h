@@ -55,6 +55,9 @@ void ml_memory_regions_fini(struct ml_memory_regions *regions);
  * belong to the region that came last. False: no memory, the regions are of no use. */
 bool ml_memory_regions_line(struct ml_memory_regions *regions, const char *line);
 
+/* Whether its file has no name any more, and is no memory of memlog's own. */
+bool ml_memory_region_is_unlinked(const struct ml_memory_region *region);
+
 /* Executable mappings of glibc's libc: two where dlmopen has loaded one more. */
 uint32_t ml_memory_regions_libcs(const struct ml_memory_regions *regions);
 

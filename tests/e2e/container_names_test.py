@@ -386,5 +386,62 @@ class Chroot(Container):
         self.assertGreater(self.dump_of(process).stat().st_size, 0)
 
 
+# Run what the first argument names as a file without a name; the others are its own.
+NAMELESS = """
+import os, sys
+fd = os.memfd_create("keeper", 0)
+os.write(fd, open(sys.argv[1], "rb").read())
+os.execve(fd, ["keeper", *sys.argv[2:]], os.environ)
+"""
+
+
+class Unlinked(Container):
+    """Code in files that were deleted, or never had a name, in memlog's own root."""
+
+    def nameless(self, *words):
+        return "/usr/bin/python3", "-c", NAMELESS, self.program, *words
+
+    def dumped(self, process, change=lambda: None):
+        """The dump of a moment in which it runs, and that of its end."""
+        change()
+        self.analyze("dump")
+        (dump,) = process.memlog_folder.glob("*.manual.pftrace")
+        self.go_on(process)
+        return dump, self.dump_of(process)
+
+    def test_a_memfd_has_names_in_a_dump_and_in_those_after_it(self):
+        for dump in self.dumped(self.memlog_ready(*self.nameless("wait"))):
+            self.assert_named(self.collapsed(dump, "--ended=yes"))
+
+    def test_a_deleted_program_has_names(self):
+        process = self.memlog_ready(self.program, "wait")
+        for dump in self.dumped(process, self.program.unlink):
+            self.assert_named(self.collapsed(dump, "--ended=yes"))
+
+    def test_a_library_has_names_where_a_descriptor_leads_to_it(self):
+        """Also for somebody without rights, who may not follow the links of mappings."""
+        library = self.folder / "bin" / "libkeeper.so"
+        self.compile_library(library)
+        lines = (f"import ctypes, os; held = open('{library}'); keeper = ctypes.CDLL('{library}'); os.unlink('{library}'); keeper.keep()", "import subprocess",
+                 f"subprocess.run(['{harness.MEMLOG}', 'dump'], check=True, stdout=subprocess.DEVNULL)")
+        if os.geteuid() == 0:
+            os.chown(library.parent, NOBODY, NOBODY)
+        self.as_nobody("/usr/bin/python3", "-c", "\n".join(lines))
+        (dump,) = (self.folder / "users" / "dumps").glob("*.manual.pftrace")
+        self.assertIn("keep;deep_keeper", self.collapsed(dump, "--ended=yes"))
+
+    def compile_library(self, target):
+        source = self.folder / "library.c"
+        source.write_text(f"""#include <stdlib.h>
+        __attribute__((noinline)) static void *deep_keeper(void) {{ void *kept = malloc({SIZE}); __asm__ volatile("" ::: "memory"); return kept; }}
+        void *keep(void) {{ void *kept = deep_keeper(); __asm__ volatile("" ::: "memory"); return kept; }}""")
+        self.tool("gcc", "-g", "-O1", "-shared", "-fPIC", "-o", target, source)
+
+    def test_one_that_ended_before_any_dump_says_so(self):
+        dump = self.memlog(*self.nameless()).dumps()[0]
+        self.assert_nameless(self.collapsed(dump))
+        self.assert_told(dump, "the file was deleted while it ran, and no dump was taken meanwhile; memlog dump keeps its names")
+
+
 if __name__ == "__main__":
     unittest.main()

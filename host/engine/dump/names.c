@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -49,9 +50,8 @@ static void say_missing(struct ml_engine *engine, const char *trouble) {
     if (ml_engine_says_first(engine, ML_SAID_NAMES)) {
         ml_engine_notice(
             engine,
-            "names of code in containers are missing in dumps: %s; memlog symbolize adds them "
-            "while "
-            "the container runs",
+            "names of code in containers and deleted files are missing in dumps: %s; memlog "
+            "symbolize adds them while their processes run",
             trouble
         );
     }
@@ -115,6 +115,18 @@ void ml_dump_names_note(struct ml_engine *engine) {
     ml_roots_unused(&engine->roots, engine->names->unused);
 }
 
+/* Whether code of a process that runs lies in a file without a name. */
+static bool is_any_unlinked(const struct ml_engine *engine) {
+    for (size_t i = 0; i < engine->members.count; i++) {
+        const struct ml_member *member = engine->members.items[i];
+        if (member->state == ML_MEMBER_RUNNING &&
+            (member->has_unlinked_code || strstr(member->executable, " (deleted)") != NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void ml_dump_names_add(
     struct ml_engine *engine, int dump_fd, void (*on_done)(struct ml_engine *engine)
 ) {
@@ -123,7 +135,7 @@ void ml_dump_names_add(
     int spaces[ML_ROOT_SPACES_MAX];
     size_t spaces_count = 0;
     ml_dump_names_add_known(engine, dump_fd);
-    if (!ml_roots_are_any(&engine->roots)) {
+    if (!ml_roots_are_any(&engine->roots) && !is_any_unlinked(engine)) {
         on_done(engine);
         return;
     }

@@ -1,5 +1,6 @@
-/* Names of the code that lies in other roots than the host's: a container's files may be gone when
- * its dump is read, so their names go into the dump. Room: host. Context: the loop's thread.
+/* Names of the code that lies in other roots than the host's, or in files without a name: they may
+ * be gone when a dump is read, so their names go into it, or the reason why there are none. Room:
+ * host. Context: the loop's thread.
  *
  * One rule: the host reads neither dump nor file. memlog-analyzer does, in its sandbox, and what it
  * writes is put behind the dump as it is. A dump waits for it for a bounded time, and never becomes

@@ -160,8 +160,9 @@ struct ml_member {
     struct ml_member_allocator
         allocator; /* as its constructor found it; a forked child's parent's */
     struct ml_code_files code_files;
-    uint32_t root_id;    /* host/analysis/roots.h; 0: it sees what the host sees */
-    uint32_t libc_files; /* mapped files of a libc; 0: not read yet */
+    uint32_t root_id;       /* host/analysis/roots.h; 0: it sees what the host sees */
+    uint32_t libc_files;    /* mapped files of a libc; 0: not read yet */
+    bool has_unlinked_code; /* it was seen to have code in a file without a name */
     struct memlog_service_moment start;
     struct memlog_service_moment end;
     struct ml_ending ending;

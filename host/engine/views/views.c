@@ -71,6 +71,8 @@ static void tell(
         const struct ml_memory_region *region = &view->regions.items[i];
         if (region->inode != 0 && (region->permissions & ML_MEMORY_EXECUTE) != 0) {
             ml_code_files_mapped(&member->code_files, region->name);
+            member->has_unlinked_code =
+                member->has_unlinked_code || ml_memory_region_is_unlinked(region);
         }
     }
     ml_service_link_show(&engine->link, member, view, on_shown, shown);
