@@ -10,6 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What the host writes in front of a file and its error, and the analyzer knows again: where a
+ * heap's blocks are resident is estimated. It stands in dumps. */
+#define ML_MEMORY_PAGES_UNREAD "resident pages not read"
+
 /* All 0: nobody's. Texts are borrowed. */
 struct ml_uncovered {
     const char *name, *unseen; /* of the recorded process with most private memory; NULL: none */

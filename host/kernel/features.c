@@ -1,6 +1,7 @@
 #include "host/kernel/features.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <stdint.h>
@@ -31,6 +32,27 @@ static bool has_landlock(void) {
  * own: a filter that says the same is not told from that. */
 static bool has_mounts(void) {
     return syscall(SYS_fsopen, NULL, 0) < 0 && errno != ENOSYS;
+}
+
+/* As AppArmor, or a kernel without CONFIG_PROC_PAGE_MONITOR, refuses them. */
+static bool may_open(const char *path) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return fd >= 0;
+}
+
+static bool has_pagemap(void) {
+    return may_open("/proc/self/pagemap");
+}
+
+static bool has_smaps(void) {
+    return may_open("/proc/self/smaps");
+}
+
+static bool has_rollup(void) {
+    return may_open("/proc/self/smaps_rollup");
 }
 
 static bool has_pidfds(void) {
@@ -68,6 +90,24 @@ const struct ml_kernel_feature *ml_kernel_features(size_t *out_count) {
          false,
          false,
          has_mounts},
+        {"/proc/PID/smaps",
+         "2.6.14",
+         "no dump says what memory is made of",
+         false,
+         false,
+         has_smaps},
+        {"/proc/PID/smaps_rollup",
+         "4.14",
+         "private memory is known at dumps alone, and no --threshold makes one",
+         false,
+         false,
+         has_rollup},
+        {"/proc/PID/pagemap",
+         "2.6.25",
+         "which of a heap's pages are resident is estimated",
+         false,
+         false,
+         has_pagemap},
         {"Landlock",
          "5.13",
          "memlog-service and memlog-analyzer go without this wall",

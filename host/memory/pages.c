@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "host/memory/status.h"
+
 /* ---- PAGEMAP_SCAN, Linux 6.7: linux/fs.h, which headers of before lack */
 
 struct scan_range {
@@ -76,6 +78,12 @@ static bool is_shared(const struct ml_memory_region *region) {
            0;
 }
 
+static void note_error(struct reading *reading, int error) {
+    if (reading->pages->error == 0 && error != ESRCH) {
+        reading->pages->error = error;
+    }
+}
+
 /* Each page from `start` to `end`, by its entry. False: unreadable, or no room. */
 static bool look_at_pages(struct reading *reading, uint64_t start, uint64_t end) {
     uint64_t entries[ENTRIES];
@@ -87,6 +95,7 @@ static bool look_at_pages(struct reading *reading, uint64_t start, uint64_t end)
             reading->pagemap_fd, entries, wanted * sizeof(*entries), (off_t)(at * sizeof(*entries))
         );
         if (count < (ssize_t)sizeof(*entries)) {
+            note_error(reading, count < 0 ? errno : 0);
             return false; /* it is ending */
         }
         for (size_t i = 0; i < (size_t)count / sizeof(*entries); i++, at++) {
@@ -129,6 +138,7 @@ static bool scan(struct reading *reading, bool *out_unknown) {
         const int count = ioctl(reading->pagemap_fd, SCAN_REQUEST, &request);
         if (count < 0) {
             *out_unknown = errno == ENOTTY || errno == EINVAL;
+            note_error(reading, *out_unknown ? 0 : errno);
             return false;
         }
         for (int i = 0; i < count; i++) {
@@ -152,6 +162,15 @@ static bool is_wanted(const struct ml_memory_region *region) {
            (region->permissions & ML_MEMORY_SHARED) == 0 && resident_kb > 0 &&
            (resident_kb < figures_kb[ML_MEMORY_SIZE] || (private_kb > 0 && private_kb < resident_kb)
            );
+}
+
+static bool is_any_wanted(const struct ml_memory_regions *regions) {
+    for (uint32_t i = 0; i < regions->count; i++) {
+        if (is_wanted(&regions->items[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool read_region(struct reading *reading, bool *has_scan) {
@@ -183,6 +202,7 @@ void ml_memory_pages_init(
         .pagemap_fd = open(path, O_RDONLY | O_CLOEXEC),
         .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
     if (reading.pagemap_fd < 0) {
+        pages->error = is_any_wanted(regions) ? ml_memory_file_error(pid, "pagemap") : 0;
         return;
     }
     for (uint32_t i = 0; i < regions->count; i++) {

@@ -26,6 +26,7 @@ struct ml_memory_pages_run {
 struct ml_memory_pages {
     struct ml_memory_pages_run *items; /* by address */
     uint32_t count, capacity;
+    int error; /* why some that were wanted could not be read, an errno; 0: nothing kept us */
 };
 
 /* Read them, and mark each region of which that was possible. */

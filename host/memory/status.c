@@ -73,13 +73,15 @@ uint64_t ml_memory_private_bytes(pid_t pid) {
                : 0;
 }
 
-bool ml_memory_may_be_read(pid_t pid) {
+int ml_memory_file_error(pid_t pid, const char *name) {
     char path[64];
-    (void)snprintf(path, sizeof(path), "/proc/%d/smaps", (int)pid);
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return errno != EACCES && errno != EPERM;
+    const int error = errno;
+    if (fd >= 0) {
+        (void)close(fd);
+        return 0;
     }
-    (void)close(fd);
-    return true;
+    (void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    return error == ESRCH || access(path, F_OK) != 0 ? 0 : error;
 }

@@ -34,7 +34,7 @@ uint64_t ml_memory_private_bytes(pid_t pid);
 /* The same from the text of /proc/PID/statm. */
 uint64_t ml_memory_private_parse(const char *text, uint64_t page_bytes);
 
-/* Whether its mappings may be read. True also when it is gone. */
-bool ml_memory_may_be_read(pid_t pid);
+/* Why /proc/PID/NAME cannot be opened, as an errno; 0: it can, or the process is gone. */
+int ml_memory_file_error(pid_t pid, const char *name);
 
 #endif

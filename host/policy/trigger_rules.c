@@ -298,6 +298,23 @@ enum ml_status ml_trigger_rules_load(
     return ML_OK;
 }
 
+bool ml_trigger_rules_ask_footprint(const struct ml_trigger_rules *rules) {
+    const struct ml_trigger_rules usual = ml_trigger_rules_default();
+    for (size_t i = 0; i < KEYS; i++) {
+        const size_t at = keys[i].offset;
+        uint64_t asked = 0;
+        uint64_t before = 0;
+        if (strcmp(keys[i].section, "footprint") == 0 && strcmp(keys[i].name, "again") != 0) {
+            memcpy(&asked, (const char *)rules + at, sizeof(asked));
+            memcpy(&before, (const char *)&usual + at, sizeof(before));
+            if (asked != 0 && asked != before) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool ml_trigger_rules_watch_memory(const struct ml_trigger_rules *rules) {
     return rules->service.limit_percent != 0 || rules->service.to_limit_seconds != 0 ||
            rules->service.pressure_some_percent != 0 || rules->service.pressure_full_percent != 0 ||

@@ -35,6 +35,10 @@ ML_NODISCARD enum ml_status ml_trigger_rules_load(
     struct ml_trigger_rules *rules, const char *path, struct ml_error_message *error
 );
 
+/* Whether somebody asked for dumps by processes' private memory: those rules are not the default.
+ */
+bool ml_trigger_rules_ask_footprint(const struct ml_trigger_rules *rules);
+
 /* Whether a rule needs the memory of control groups and of the machine. It is checked more often
  * than processes are, because it changes fast and a check costs next to nothing. */
 bool ml_trigger_rules_watch_memory(const struct ml_trigger_rules *rules);

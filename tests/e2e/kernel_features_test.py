@@ -1,5 +1,5 @@
 """Kernels without this or that: what memlog records there is whole, or it says what is missing. Each is played by a seccomp filter that answers
-for the system calls as such a kernel would (tests/lacking)."""
+for the system calls as such a kernel would, or refuses files of /proc (tests/lacking)."""
 # runner: timeout=1800
 import json
 import os
@@ -71,6 +71,12 @@ FEATURES = {
     "seccomp": "seccomp prctl@0=22:EINVAL",
     "no_new_privs": "prctl@0=38:EINVAL",
 }
+# Files of /proc that memlog may not open; the program needs none of them.
+FILES = {
+    "pagemap": "/pagemap:EACCES",
+    "smaps_rollup": "/smaps_rollup:EACCES",
+    "smaps": "/smaps:ENOENT /smaps_rollup:ENOENT /pagemap:ENOENT",
+}
 # What memlog cannot do without, and what it says of that: where all lack it, and where the recorded program alone does.
 ALL_SAY = {
     "MADV_WIPEONFORK": "no MADV_WIPEONFORK",
@@ -137,7 +143,7 @@ def since(version):
 
 
 def without(*names):
-    return [rule for name in names for rule in FEATURES[name].split()]
+    return [rule for name in names for rule in {**FEATURES, **FILES}[name].split()]
 
 
 def lacking(rules, words):
@@ -335,6 +341,71 @@ class Dumps(Case):
         self.assertEqual(*kept)
 
 
+# Grows, asks memlog for its list and a dump, and ends.
+SHOWS = f"""
+import subprocess, time
+kept = [bytearray(b"x") * (1 << 20) for _ in range(64)]
+time.sleep(1.5)
+print(subprocess.run(["{harness.MEMLOG}", "ps"], stdout=subprocess.PIPE, text=True, check=True).stdout)
+subprocess.run(["{harness.MEMLOG}", "dump"], stdout=subprocess.DEVNULL, check=True)
+"""
+
+
+class Files(Case):
+    """Files of /proc that say what memory is resident: what is known without them is told as what it is."""
+
+    def shown(self, name, options=()):
+        """(what is said at the start, the list, the report's text, the process in it) of a run that asks for a dump at 40 MiB."""
+        words, folder = self.memlog_command(
+            ["/usr/bin/python3", "-c", SHOWS], ("--no-page", "--threshold=browser=40MiB", "--trigger-interval=1", *options)
+        )
+        rules = without(name) if name else ["tee"]
+        answer = harness.run_words(lacking(rules, words), self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        (dump,) = folder.glob("*.manual.pftrace")
+        self.assertEqual(len(list(folder.glob("*.threshold.pftrace"))), 0 if name.startswith("smaps") else 1)
+        text = self.bare(harness.MEMLOG, "report", "--full", dump)[1]
+        (process,) = [entry for entry in self.report(dump)["processes"] if entry["name"] == "python3"]
+        rows = [row for row in answer.stdout.decode().splitlines() if "python3" in row]
+        return answer.stderr.decode(), rows[0], text, process["memory_status"]
+
+    def test_allocations_are_recorded_to_the_byte(self):
+        for name in FILES:
+            with self.subTest(name):
+                self.assert_recorded(without(name), "all", ("fork", "deep"), 3)
+
+    def test_all_there(self):
+        said, row, _, status = self.shown("")
+        self.assertNotIn("not known", said + row)
+        self.assertEqual((status["unreadable"], status["trouble"]), (False, ""))
+
+    def test_without_pagemap_resident_pages_are_told_to_be_unread(self):
+        why = "resident pages not read: /proc/PID/pagemap: Permission denied"
+        _, _, text, status = self.shown("pagemap")
+        self.assertEqual((status["unreadable"], status["trouble"]), (False, why))
+        self.assertIn(why, " ".join(text.split()))
+        self.assertNotIn("not stopped", text)
+
+    def test_without_pagemap_while_a_process_is_stopped_for_it(self):
+        _, _, text, status = self.shown("pagemap", ("--whole=stop",))
+        self.assertIn("resident pages not read: /proc/PID/pagemap: Permission denied", status["trouble"])
+        self.assertIn("resident pages not read", text)
+
+    def test_without_smaps_rollup_a_threshold_says_that_it_makes_no_dump(self):
+        said, row, _, status = self.shown("smaps_rollup")
+        self.assertRegex(said, r"no --threshold makes a dump of \S+ \(\d+\): its private memory is not known \(/proc/\d+/smaps_rollup: Permission denied\)")
+        self.assertEqual(said.count("no --threshold"), 1)
+        self.assertIn("(its private memory is not known: only its user, or root, may read it)", row)
+        self.assertFalse(status["unreadable"])
+
+    def test_without_smaps_what_memory_is_made_of_is_not_known(self):
+        said, row, text, status = self.shown("smaps")
+        self.assertIn("smaps_rollup: No such file or directory", said)
+        self.assertIn("(its private memory is not known: /proc has no smaps_rollup of it)", row)
+        self.assertEqual((status["unreadable"], status["trouble"]), (True, "unreadable: /proc/PID/smaps: No such file or directory"))
+        self.assertIn("its parts were not read", text)
+
+
 @unittest.skipIf(os.geteuid() != 0, "root alone mounts another /proc")
 class Proc(Case):
     def under(self, mount, words):
@@ -400,7 +471,8 @@ class Doctor(Case):
         for name, verdict, text in (
                 ("landlock", "note", "no Landlock .*this wall"), ("pidfds", "note", "no pidfd_open .*attaches to no process"),
                 ("mount API", "note", "no mount API"), ("memfd_create", "fail", "no memfd_create .*nothing is recorded"),
-                ("MADV_WIPEONFORK", "fail", "no MADV_WIPEONFORK .*nothing is recorded"), ("seccomp", "fail", "no seccomp filters .*--sandbox=none")):
+                ("MADV_WIPEONFORK", "fail", "no MADV_WIPEONFORK .*nothing is recorded"), ("pagemap", "note", "no /proc/PID/pagemap .*estimated"),
+                ("smaps_rollup", "note", "no /proc/PID/smaps_rollup .*no --threshold makes one"), ("seccomp", "fail", "no seccomp filters .*--sandbox=none")):
             with self.subTest(name):
                 ((said, why),) = self.told(without(name))
                 self.assertEqual(said, verdict)

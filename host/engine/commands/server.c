@@ -1,4 +1,5 @@
 /* What the command socket answers: `memlog ps`, `dump`, `upload`, `env`. Room: host. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,6 +23,16 @@ figures_by_id(const struct ml_members *members, const struct memlog_service_figu
         }
     }
     return by_id;
+}
+
+/* What is to be said of a row that has nothing worse. */
+static const char *note_of_memory(int error) {
+    if (error == 0) {
+        return "";
+    }
+    return error == EACCES || error == EPERM
+               ? "its private memory is not known: only its user, or root, may read it"
+               : "its private memory is not known: /proc has no smaps_rollup of it";
 }
 
 static struct memlog_host_process_row
@@ -56,6 +67,9 @@ make_row(const struct ml_member *member, const struct memlog_service_client_figu
         if (figures->trouble.count_bytes > 0 && member->note[0] == '\0') {
             row.note = figures->trouble;
         }
+    }
+    if (row.note.count_bytes == 0 && member->state == ML_MEMBER_RUNNING) {
+        row.note = ml_string_of(note_of_memory(member->footprint_error));
     }
     return row;
 }

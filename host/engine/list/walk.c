@@ -160,7 +160,7 @@ static void look_at_memory(struct ml_engine *engine, struct ml_unrecorded *one) 
     const struct ml_memory_status status = ml_memory_status_read(one->pid);
     if (status.is_known) {
         one->status = status;
-        one->is_unreadable = !ml_memory_may_be_read(one->pid);
+        one->is_unreadable = ml_memory_file_error(one->pid, "smaps") != 0;
     }
     uint64_t footprint = 0;
     uint64_t resident = 0;

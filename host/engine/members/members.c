@@ -107,7 +107,25 @@ static void look_at_status(struct ml_member *member) {
     const struct ml_memory_status status = ml_memory_status_read(member->pid);
     if (status.is_known) {
         member->status = status;
-        member->is_unreadable = !ml_memory_may_be_read(member->pid);
+        member->is_unreadable = ml_memory_file_error(member->pid, "smaps") != 0;
+    }
+}
+
+/* Its private memory was not to be had. Who asked for dumps by it hears so, once. */
+static void note_unread(struct ml_engine *engine, struct ml_member *member) {
+    member->footprint_error = ml_memory_file_error(member->pid, "smaps_rollup");
+    if (member->footprint_error != 0 &&
+        ml_trigger_rules_ask_footprint(&engine->options->triggers) &&
+        ml_engine_says_first(engine, ML_SAID_FOOTPRINT)) {
+        ml_engine_notice(
+            engine,
+            "no --threshold makes a dump of %s (%d): its private memory is not known "
+            "(/proc/%d/smaps_rollup: %s); a rule of --triggers by what is live needs none",
+            member->name,
+            (int)member->pid,
+            (int)member->pid,
+            strerror(member->footprint_error)
+        );
     }
 }
 
@@ -133,6 +151,8 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
             member->resident_bytes = resident;
             member->footprint_ticks = ml_engine_timestamp(engine).ticks;
             ml_engine_note_memory(engine, &member->memory, resident, footprint);
+        } else {
+            note_unread(engine, member);
         }
     }
     /* Only another identity is judged again. In a mode that takes one process at a time, the end of

@@ -157,6 +157,7 @@ struct ml_member {
     uint64_t polled_bytes;          /* its private memory at the last look at all */
     struct ml_memory_status status; /* as last read, while it has no profile */
     bool is_unreadable;             /* its mappings may not be read */
+    int footprint_error;            /* why its private memory cannot, an errno; 0: it can */
     struct ml_member_allocator
         allocator; /* as its constructor found it; a forked child's parent's */
     struct ml_code_files code_files;

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/uncovered.h"
 #include "host/process/orphan.h"
 #include "ipc/channel/channel.h"
 
@@ -344,6 +345,32 @@ static bool is_unreadable(const struct ml_process_view *view) {
     return view->regions.count == 0 && view->status.is_known;
 }
 
+/* Why less of it is known than the kernel knows; "": all that was to be read was. */
+static const char *trouble_of(
+    const struct ml_process_view *view, char out_text[MEMLOG_SERVICE_PROCESS_VIEW_TROUBLE_LIMIT + 1]
+) {
+    const int error = view->regions_error;
+    const size_t room = MEMLOG_SERVICE_PROCESS_VIEW_TROUBLE_LIMIT + 1;
+    if (is_unreadable(view)) {
+        if (error == 0 || error == EACCES || error == EPERM) {
+            return ML_MEMORY_UNREADABLE;
+        }
+        (void)snprintf(out_text, room, "unreadable: /proc/PID/smaps: %s", strerror(error));
+    } else if (view->pages.error != 0) {
+        (void)snprintf(
+            out_text,
+            room,
+            "%s%s" ML_MEMORY_PAGES_UNREAD ": /proc/PID/pagemap: %s",
+            view->why,
+            view->why[0] != '\0' ? "; " : "",
+            strerror(view->pages.error)
+        );
+    } else {
+        return view->why;
+    }
+    return out_text;
+}
+
 struct memlog_service_memory_status ml_service_link_status(const struct ml_memory_status *status) {
     return (struct memlog_service_memory_status){
         .known = status->is_known,
@@ -394,6 +421,7 @@ void ml_service_link_show(
         words[i] = (struct memlog_service_word
         ){.address = view->words.items[i].address, .word = view->words.items[i].word};
     }
+    char trouble[MEMLOG_SERVICE_PROCESS_VIEW_TROUBLE_LIMIT + 1];
     const struct memlog_service_show_process_request request = {
         .view = {
             .id = member->id,
@@ -405,7 +433,7 @@ void ml_service_link_show(
             .status = ml_service_link_status(&view->status),
             .unreadable = is_unreadable(view),
             .held_ns = view->held_ns,
-            .trouble = ml_string_of(is_unreadable(view) ? ML_MEMORY_UNREADABLE : view->why),
+            .trouble = ml_string_of(trouble_of(view, trouble)),
             .tree_reading = view->tree_reading,
             .words = {.items = words, .count = view->words.count},
             .words_are_python = view->words.are_python,

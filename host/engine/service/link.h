@@ -103,7 +103,8 @@ struct ml_process_view {
     uint64_t cost_ns;            /* of a processor, to read it */
     uint64_t held_ns;            /* it was stopped for so long until then; 0: it ran */
     char why[ML_HOLD_WHY_BYTES]; /* it was to be stopped, and was not; "" */
-    uint32_t tree_reading;       /* of all processes, to which it belongs; 0: it was read alone */
+    int regions_error;     /* why its mappings cannot be read, an errno; 0: nothing is known */
+    uint32_t tree_reading; /* of all processes, to which it belongs; 0: it was read alone */
 };
 
 /* As the contract has it. */

@@ -84,6 +84,9 @@ static void read_view(const struct ml_view_reader *reader, struct question *ques
     view->status = ml_memory_status_read(question->what.pid);
     ml_process_threads_init(&view->threads, question->what.pid);
     ml_memory_regions_init(&view->regions, question->what.pid);
+    if (view->regions.count == 0) {
+        view->regions_error = ml_memory_file_error(question->what.pid, "smaps");
+    }
     ml_memory_pages_init(&view->pages, question->what.pid, &view->regions);
     if (reader->setup.reads_words) {
         ml_memory_words_init(

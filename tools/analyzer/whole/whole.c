@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/uncovered.h"
 #include "tools/analyzer/formats/sum.h"
 #include "tools/analyzer/formats/units.h"
 
@@ -175,7 +176,9 @@ const char *ml_whole_notes(const struct ml_whole *whole, char out_text[ML_WHOLE_
         note(&notes, "not read: %.200s", whole->unread_why.bytes);
     }
     if (whole->trouble.count_bytes > 0) {
-        note(&notes, "not stopped: %.200s", whole->trouble.bytes);
+        const char *unread = ML_MEMORY_PAGES_UNREAD;
+        const bool is_unread = strncmp(whole->trouble.bytes, unread, strlen(unread)) == 0;
+        note(&notes, "%s%.200s", is_unread ? "" : "not stopped: ", whole->trouble.bytes);
     }
     if (whole->unread_bytes > 0 && whole->components.all.private > 0) {
         note(&notes, "not read: what that part is made of");

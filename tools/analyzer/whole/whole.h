@@ -27,7 +27,8 @@ struct ml_whole {
     uint64_t most_bytes;   /* the most private memory that was ever read; of one process */
     uint64_t read_count, never_read_count; /* processes */
     struct ml_profile_text unread_why;     /* of the first process with an unread part; or empty */
-    struct ml_profile_text trouble; /* why some process was not stopped; of the first; or empty */
+    struct ml_profile_text trouble; /* why some process was not stopped, or its pages not read; of
+                                       the first; or empty */
     bool is_off;                    /* mappings were not to be read: --whole=off */
     uint64_t unreadable_count;      /* processes whose mappings may not be read */
     uint64_t heapless_count;        /* read, but which part is heap is not known */
