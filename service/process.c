@@ -56,6 +56,7 @@ static int shed_inheritance(void) {
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
+    /* Without close_range (Linux 5.9) the host has closed them: host/engine/service/link.c. */
     (void)close_range(ML_SERVICE_WORDS_FD + 1, ~0U, 0);
     return files.rlim_cur < INT_MAX ? (int)files.rlim_cur : INT_MAX;
 }

@@ -6,7 +6,9 @@
 #include <linux/seccomp.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* A name at no address is all that the kernel minds. */
@@ -22,6 +24,16 @@ static bool has_wipe_on_fork(void) {
 static bool has_seccomp(void) {
     const uint32_t kill = SECCOMP_RET_KILL_PROCESS;
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &kill) == 0;
+}
+
+/* In a child: it cannot be taken back. */
+static bool has_no_new_privs(void) {
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : 1);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
 static bool has_landlock(void) {
@@ -78,6 +90,13 @@ const struct ml_kernel_feature *ml_kernel_features(size_t *out_count) {
          true,
          true,
          has_seccomp},
+        {"no_new_privs",
+         "3.5",
+         "memlog-service runs with --sandbox=none alone, and memlog-analyzer reads dumps without "
+         "any wall",
+         true,
+         true,
+         has_no_new_privs},
         {"pidfd_open and pidfd_getfd",
          "5.6",
          "memlog attaches to no process, and looks for ends by /proc",

@@ -1,6 +1,8 @@
 """Kernels without this or that: what memlog records there is whole, or it says what is missing. Each is played by a seccomp filter that answers
 for the system calls as such a kernel would, or refuses files of /proc (tests/lacking)."""
 # runner: timeout=1800
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -301,6 +303,44 @@ class Attach(attached.Case):
                 self.play(since(version), ATTACH_SAYS["pidfds"] if version < (5, 6) else "")
 
 
+class Descriptors(Case):
+    def test_the_service_has_none_of_its_starters(self):
+        """Also where there is no close_range."""
+        for name in ("", "close_range"):
+            with self.subTest(name), open("/etc/passwd", encoding="ascii") as opened:
+                stray = fcntl.fcntl(opened, fcntl.F_DUPFD, 200)
+                self.addCleanup(os.close, stray)
+                words, _ = self.memlog_command(["sleep", "60"], ("-q", "--no-page"))
+                rules = without(name) if name else ["tee"]
+                process = subprocess.Popen(
+                    lacking(rules, words), env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    pass_fds=(stray,), start_new_session=True,
+                )
+                self.addCleanup(lambda process=process: (os.killpg(process.pid, signal.SIGKILL), process.wait()))
+                service = self.wait_for("the service", lambda process=process: self.child(process.pid, "memlog-service"))
+                self.wait_for("its start", lambda service=service: "/etc/passwd" not in self.held(service), timeout=10, seen=lambda service=service: self.held(service))
+                self.assertIn("/etc/passwd", self.held(process.pid))
+
+    def held(self, pid):
+        held = []
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                held.append(os.readlink(entry.path))
+        return held
+
+    def child(self, pid, name):
+        """A process below it that bears that name, once it runs nothing else."""
+        for entry in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{entry}/comm", encoding="ascii") as comm, open(f"/proc/{entry}/stat", encoding="ascii") as stat:
+                    parent = stat.read().rpartition(")")[2].split()[1]
+                    if comm.read().strip() == name[:15] and parent == str(pid):
+                        return int(entry)
+            except (OSError, ValueError):
+                continue
+        return 0
+
+
 class Dumps(Case):
     def test_a_dump_at_a_threshold(self):
         """Where there is no pidfd, no Landlock and no close_range, too."""
@@ -455,6 +495,7 @@ class Collect(Case):
         self.play(without("close_range"), [])
         self.play(without("landlock"), ["Landlock"])
         self.play(without("seccomp"), ["seccomp filters"])
+        self.play(without("no_new_privs"), ["no_new_privs"])
         self.play(since((4, 18)), ["Landlock"])
 
 
@@ -471,7 +512,8 @@ class Doctor(Case):
         for name, verdict, text in (
                 ("landlock", "note", "no Landlock .*this wall"), ("pidfds", "note", "no pidfd_open .*attaches to no process"),
                 ("mount API", "note", "no mount API"), ("memfd_create", "fail", "no memfd_create .*nothing is recorded"),
-                ("MADV_WIPEONFORK", "fail", "no MADV_WIPEONFORK .*nothing is recorded"), ("pagemap", "note", "no /proc/PID/pagemap .*estimated"),
+                ("MADV_WIPEONFORK", "fail", "no MADV_WIPEONFORK .*nothing is recorded"), ("no_new_privs", "fail", "no no_new_privs .*without any wall"),
+                ("pagemap", "note", "no /proc/PID/pagemap .*estimated"),
                 ("smaps_rollup", "note", "no /proc/PID/smaps_rollup .*no --threshold makes one"), ("seccomp", "fail", "no seccomp filters .*--sandbox=none")):
             with self.subTest(name):
                 ((said, why),) = self.told(without(name))

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/descriptors/close_above.h"
 #include "base/uncovered.h"
 #include "host/process/orphan.h"
 #include "ipc/channel/channel.h"
@@ -132,6 +133,9 @@ static void run_service(void *context) {
             (void)close(null_fd);
         }
     }
+    /* What the host's starter left open is nobody's there. The service tries so, too, and may open
+     * no list of them where the kernel has no close_range. */
+    ml_close_above(ML_SERVICE_WORDS_FD);
     (void)execve(birth->start->path, birth->argv, no_environment);
     _exit(127);
 }

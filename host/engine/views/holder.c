@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/descriptors/close_above.h"
 #include "host/process/orphan.h"
 
 /* A process that is being exec'd may keep the one that seizes it in the kernel; then it is ended,
@@ -59,12 +60,7 @@ static pid_t bare_fork(void) {
 
 /* The host's descriptors are not this process's: whoever waits for their end must see it. */
 static void close_others(int fd) {
-    if (syscall(SYS_close_range, (unsigned)fd + 1, ~0U, 0U) != 0) { /* before Linux 5.9 */
-        const long limit = sysconf(_SC_OPEN_MAX);
-        for (int other = fd + 1; other < limit; other++) {
-            (void)close(other);
-        }
-    }
+    ml_close_above(fd);
     for (int other = 0; other < fd; other++) {
         (void)close(other);
     }
