@@ -22,20 +22,46 @@ static const struct ml_script_names known[] = {
     {"dotnet", "C#", "DOTNET_PerfMapEnabled=1", NULL},
 };
 
-/* "python3.10": nothing names its functions. "python3" may be any. */
-static bool is_old_python(const char *name) {
-    enum { FIRST_MINOR = 11 };
+/* The version that --frames=python reads, the first that has names at all. */
+enum { READ_MINOR = 11 };
+
+/* The 11 of "python3.11"; 0 of "python2.7"; -1: it is no Python, or of any version. */
+static long python_minor(const char *name) {
     static const char begin[] = "python3.";
     const size_t count = sizeof begin - 1;
 
-    return strncmp(name, "python2", sizeof "python2" - 1) == 0 ||
-           (strncmp(name, begin, count) == 0 && name[count] != '\0' &&
-            strtol(name + count, NULL, 10) < FIRST_MINOR);
+    if (strncmp(name, "python2", sizeof "python2" - 1) == 0) {
+        return 0;
+    }
+    return strncmp(name, begin, count) == 0 && name[count] >= '0' && name[count] <= '9'
+               ? strtol(name + count, NULL, 10)
+               : -1;
+}
+
+/* "python3.10": nothing names its functions. "python3" may be any. */
+static bool is_old_python(const char *name) {
+    const long minor = python_minor(name);
+
+    return minor >= 0 && minor < READ_MINOR;
+}
+
+static const char *name_of(const char *executable) {
+    const char *slash = strrchr(executable, '/');
+
+    return slash != NULL ? slash + 1 : executable;
+}
+
+const char *ml_script_names_unread_python(const char *executable) {
+    const long minor = python_minor(name_of(executable));
+
+    if (minor < 0 || minor == READ_MINOR) {
+        return NULL;
+    }
+    return minor < READ_MINOR ? "run it by python3.11" : "python -X perf names them";
 }
 
 const struct ml_script_names *ml_script_names_of(const char *executable) {
-    const char *slash = strrchr(executable, '/');
-    const char *name = slash != NULL ? slash + 1 : executable;
+    const char *name = name_of(executable);
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const size_t count = strlen(known[i].program);

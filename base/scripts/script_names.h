@@ -18,6 +18,10 @@ struct ml_script_names {
 /* What is known of an executable, by its path or name: static. NULL: nothing, or nothing helps. */
 const struct ml_script_names *ml_script_names_of(const char *executable);
 
+/* What names the functions of a Python that --frames=python does not read, by the version in the
+ * executable's name: static. NULL: it is read, is no Python, or its name has no version. */
+const char *ml_script_names_unread_python(const char *executable);
+
 /* Whether an argument of the process is the word. */
 bool ml_script_names_asked(const struct ml_script_names *names, const char *argument);
 

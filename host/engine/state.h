@@ -73,7 +73,8 @@ enum ml_said {
     ML_SAID_QUOTA,       /* the same, as a process uses more than its share */
     ML_SAID_OVERHEAD,    /* a process costs more than was promised */
     ML_SAID_NAMES,       /* names of containers' code do not get into dumps */
-    ML_SAID_FOOTPRINT    /* thresholds look at nothing */
+    ML_SAID_FOOTPRINT,   /* thresholds look at nothing */
+    ML_SAID_PYTHON       /* --frames=python does not read a Python */
 };
 
 struct ml_engine {

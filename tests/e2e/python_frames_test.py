@@ -3,6 +3,7 @@ block (tests/oracle/frames.py); in threads, forked children, generators, corouti
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -103,6 +104,32 @@ class OtherPython(attached.Case):
         self.assertEqual([stack for stack in process["stacks"] if scripts(stack)], [])
         answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(run.dumps()[-1])], self.folder, self.environment(), b"", harness.TIMEOUT)
         self.assertRegex(answer.stdout.decode(), r"python3\.\d+: Python functions: python -X perf \(of Python 3\.12 or later, which --frames=python does not read\)")
+
+
+class Said(attached.Case):
+    """What is said at the start, by the name of the program's file."""
+
+    def run_as(self, name, *programs):
+        """The lines on --frames of a run of these programs, twice, by a shell."""
+        files = [self.folder / one for one in programs]
+        for file in files:
+            shutil.copy("/bin/true", file)
+        words = "; ".join(map(str, [*files, *files, "true"]))
+        run = self.memlog("/bin/sh", "-c", words, options=("--no-page", *name))
+        self.assertEqual(run.code, 0, run.err)
+        return [line for line in run.err.splitlines() if "--frames=python" in line and "reads" in line]
+
+    def test_a_version_that_is_not_read_once_a_run_with_the_next_step(self):
+        (line,) = self.run_as(("--frames=python",), "python3.13", "python3.12")
+        self.assertRegex(line, r"^memlog: --frames=python reads Python 3\.11 alone, not \S+/python3\.13 \(\d+\): its functions have no names; python -X perf names them$")
+
+    def test_an_older_one(self):
+        (line,) = self.run_as(("--frames=python",), "python3.9")
+        self.assertRegex(line, "run it by python3.11$")
+
+    def test_nothing_where_it_is_read_or_was_not_asked_for(self):
+        self.assertEqual(self.run_as(("--frames=python",), "python3.11", "python3", "python3-config"), [])
+        self.assertEqual(self.run_as((), "python3.13"), [])
 
 
 @unittest.skipUnless(pathlib.Path(PYTHON).exists(), f"needs {PYTHON}")

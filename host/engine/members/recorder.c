@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/scripts/script_names.h"
 #include "host/engine/members/governor.h"
 #include "host/engine/members/targets.h"
 
@@ -73,10 +74,27 @@ static void doubt_inheritance(const struct ml_engine *engine, struct ml_member *
     }
 }
 
+/* Its functions were asked for, and will have no names. */
+static void note_python(struct ml_engine *engine, const struct ml_member *member) {
+    const char *next = engine->options->frames == ML_FRAMES_PYTHON
+                           ? ml_script_names_unread_python(member->executable)
+                           : NULL;
+    if (next != NULL && ml_engine_says_first(engine, ML_SAID_PYTHON)) {
+        ml_engine_notice(
+            engine,
+            "--frames=python reads Python 3.11 alone, not %s (%d): its functions have no names; %s",
+            member->executable,
+            (int)member->pid,
+            next
+        );
+    }
+}
+
 void ml_member_record(struct ml_engine *engine, struct ml_member *member) {
     const bool is_up = ml_service_link_up(&engine->link);
     ml_member_set_recording(member, is_up ? ML_RECORDING_SERVE : ML_RECORDING_WAIT);
     member->note[0] = '\0';
+    note_python(engine, member);
     if (is_up) {
         doubt_inheritance(engine, member);
         ml_service_link_add(

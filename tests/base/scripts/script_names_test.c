@@ -27,6 +27,13 @@ START_TEST(a_python_that_cannot_has_no_hint) {
     ck_assert_str_eq(language_of("python3"), "Python");
     ck_assert_str_eq(language_of("python3.11"), "Python");
     ck_assert_str_eq(ml_script_names_of("python3.11")->how, "memlog run --frames=python");
+    ck_assert_ptr_null(ml_script_names_unread_python("/usr/bin/python3.11"));
+    ck_assert_ptr_null(ml_script_names_unread_python("/usr/bin/python3"));
+    ck_assert_ptr_null(ml_script_names_unread_python("/usr/bin/python3.x"));
+    ck_assert_ptr_null(ml_script_names_unread_python("/python3.13/ruby"));
+    ck_assert_str_eq(ml_script_names_unread_python("python3.9"), "run it by python3.11");
+    ck_assert_str_eq(ml_script_names_unread_python("python2.7"), "run it by python3.11");
+    ck_assert_str_eq(ml_script_names_unread_python("/a/python3.13"), "python -X perf names them");
     ck_assert_str_eq(language_of("python3.10"), "");
     ck_assert_str_eq(language_of("python3.9"), "");
     ck_assert_str_eq(language_of("python2.7"), "");
