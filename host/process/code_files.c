@@ -60,11 +60,59 @@ static void look_at_status(struct ml_code_files *files, pid_t pid) {
     }
 }
 
-static bool is_same_file(const char *one, const char *other) {
-    struct stat a;
-    struct stat b;
-    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
+/* Whether two links of the kernel's say the same. Nothing of a file system is asked. */
+static bool is_same_link(const char *one, const char *other) {
+    char a[PATH_MAX];
+    char b[PATH_MAX];
+    const ssize_t a_count = readlink(one, a, sizeof(a));
+    const ssize_t b_count = readlink(other, b, sizeof(b));
+    return a_count > 0 && a_count == b_count && memcmp(a, b, (size_t)a_count) == 0;
+}
+
+/* Whether the line of mountinfo, which is cut up, is of a mount that lies on /tmp or above. */
+static bool covers_tmp(char *line, const char **out_type) {
+    enum { POINT_WORD = 4 };
+    char *rest = line;
+    const char *point = NULL;
+    for (int i = 0; i <= POINT_WORD; i++) {
+        point = strsep(&rest, " ");
+    }
+    const char *behind = rest != NULL ? strstr(rest, " - ") : NULL;
+    *out_type = behind != NULL ? behind + strlen(" - ") : "";
+    return behind != NULL && (strcmp(point, "/") == 0 || strcmp(point, "/tmp") == 0);
+}
+
+/* Whether its /tmp, or what that lies in, is of a file system in user space. Only the kernel is
+ * asked. True also where it does not say. */
+static bool is_in_user_space(pid_t pid) {
+    char path[64];
+    char *line = NULL;
+    size_t room = 0;
+    bool is_fuse = false;
+    (void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+    FILE *mounts = fopen(path, "re");
+    while (mounts != NULL && getline(&line, &room, mounts) > 0) {
+        const char *type = "";
+        if (covers_tmp(line, &type)) {
+            is_fuse = is_fuse || strncmp(type, "fuse", strlen("fuse")) == 0;
+        }
+    }
+    free(line);
+    if (mounts != NULL) {
+        (void)fclose(mounts);
+    }
+    return is_fuse || mounts == NULL;
+}
+
+static int open_folder(const char *root) {
+    const int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0) {
+        return -1;
+    }
+    /* A link there would be followed in our namespace, not in its. */
+    const int fd = openat(root_fd, "tmp", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    (void)close(root_fd);
+    return fd;
 }
 
 /* Its /tmp where that is another one than ours. */
@@ -73,17 +121,15 @@ static void look_at_folder(struct ml_code_files *files, pid_t pid) {
     char space[64];
     (void)snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
     (void)snprintf(space, sizeof(space), "/proc/%d/ns/mnt", (int)pid);
+    if (is_same_link(root, "/proc/self/root") && is_same_link(space, "/proc/self/ns/mnt")) {
+        return;
+    }
+    files->is_foreign = true;
     if (files->tmp_fd_plus_1 != 0 || foreign_folders >= FOREIGN_FOLDERS_MAX ||
-        (is_same_file(root, "/") && is_same_file(space, "/proc/self/ns/mnt"))) {
+        is_in_user_space(pid)) {
         return;
     }
-    const int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root_fd < 0) {
-        return;
-    }
-    /* A link there would be followed in our namespace, not in its. */
-    const int fd = openat(root_fd, "tmp", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    (void)close(root_fd);
+    const int fd = open_folder(root);
     if (fd >= 0) {
         files->tmp_fd_plus_1 = fd + 1;
         foreign_folders++;
@@ -140,33 +186,41 @@ void ml_code_files_mapped(struct ml_code_files *files, const char *path) {
     }
 }
 
-/* The process's own, or -1. O_NONBLOCK: it may be anything, a FIFO too. */
+static bool is_own(const struct ml_code_files *files, int place_fd, uint64_t since_ns) {
+    struct stat about;
+    if (fstat(place_fd, &about) != 0 || !S_ISREG(about.st_mode) ||
+        (about.st_uid != files->user && about.st_uid != files->user_at_start)) {
+        return false;
+    }
+    const uint64_t written_ns =
+        (uint64_t)about.st_mtim.tv_sec * 1000000000 + (uint64_t)about.st_mtim.tv_nsec;
+    return written_ns + file_clock_ns >= since_ns;
+}
+
+/* The process's own, or -1. It may be anything, a FIFO or a device too, which is not opened then.
+ */
 static int
 open_own(const struct ml_code_files *files, int folder_fd, const char *name, uint64_t since_ns) {
-    const int fd =
-        openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct stat about;
-    if (fd < 0) {
-        return -1;
+    char path[sizeof "/proc/self/fd/2147483647"];
+    const int place_fd = openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd = -1;
+    if (place_fd >= 0 && is_own(files, place_fd, since_ns)) {
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", place_fd);
+        fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     }
-    if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
-        (about.st_uid == files->user || about.st_uid == files->user_at_start)) {
-        const uint64_t written_ns =
-            (uint64_t)about.st_mtim.tv_sec * 1000000000 + (uint64_t)about.st_mtim.tv_nsec;
-        if (written_ns + file_clock_ns >= since_ns) {
-            return fd;
-        }
+    if (place_fd >= 0) {
+        (void)close(place_fd);
     }
-    (void)close(fd);
-    return -1;
+    return fd;
 }
 
 int ml_code_files_perf_map(const struct ml_code_files *files, uint64_t since_ns) {
     char name[64];
-    if (files->inner_pid == 0) {
+    /* Without its folder: another process has its number here. */
+    if (files->inner_pid == 0 || (files->is_foreign && files->tmp_fd_plus_1 == 0)) {
         return -1;
     }
-    if (files->tmp_fd_plus_1 != 0) {
+    if (files->is_foreign) {
         (void)snprintf(name, sizeof(name), "perf-%d.map", (int)files->inner_pid);
         return open_own(files, files->tmp_fd_plus_1 - 1, name, since_ns);
     }
@@ -176,7 +230,7 @@ int ml_code_files_perf_map(const struct ml_code_files *files, uint64_t since_ns)
 
 int ml_code_files_jit_dump(const struct ml_code_files *files, uint64_t since_ns) {
     /* A path of another mount namespace names another file here. */
-    if (files->jit_dump_path == NULL || files->tmp_fd_plus_1 != 0) {
+    if (files->jit_dump_path == NULL || files->is_foreign) {
         return -1;
     }
     return open_own(files, AT_FDCWD, files->jit_dump_path, since_ns);

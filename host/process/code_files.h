@@ -3,7 +3,10 @@
  *
  * One rule: a file is taken only if it is the process's own. It is a regular file, not reached by a
  * link, its owner is the process's user by the kernel's word, and it was written since the process
- * began: an older one is of an earlier process with the same number. */
+ * began: an older one is of an earlier process with the same number.
+ *
+ * Of another mount namespace or root no file system in user space (FUSE) is asked: it need not
+ * answer, and the host would wait. */
 #ifndef MEMLOG_HOST_PROCESS_CODE_FILES_H
 #define MEMLOG_HOST_PROCESS_CODE_FILES_H
 
@@ -16,7 +19,8 @@
 struct ml_code_files {
     pid_t inner_pid; /* as the process itself knows it; 0: not known, there are no files */
     uid_t user, user_at_start;
-    int tmp_fd_plus_1;   /* /tmp of another mount namespace, O_PATH; 0: it is our own */
+    bool is_foreign;     /* its root or mount namespace is another one: our paths are not its */
+    int tmp_fd_plus_1;   /* /tmp of such a one, O_PATH; 0: it cannot be had */
     char *jit_dump_path; /* that it has mapped, or where it would be; NULL: not known */
 };
 

@@ -1,10 +1,15 @@
 #include "host/process/code_files.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/suite.h"
@@ -111,6 +116,57 @@ START_TEST(a_jitdump_is_found_where_it_is_mapped) {
 }
 END_TEST
 
+/* A process whose /tmp is a file system that never answers, in a mount namespace of its own.
+ * Returns its pid once that is so; 0: it cannot be made here. */
+static pid_t with_silent_tmp(void) {
+    int ready[2];
+    char byte = 0;
+    ck_assert_int_eq(pipe(ready), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        char options[96];
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        const int device = open("/dev/fuse", O_RDWR);
+        (void
+        )snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", device);
+        if (device < 0 || unshare(CLONE_NEWNS) != 0 ||
+            mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+            mount("memlog-test", "/tmp", "fuse", 0, options) != 0) {
+            _exit(1);
+        }
+        (void)!write(ready[1], "", 1);
+        (void)pause();
+        _exit(0);
+    }
+    (void)close(ready[1]);
+    const bool is_ready = read(ready[0], &byte, 1) == 1;
+    (void)close(ready[0]);
+    if (!is_ready) {
+        (void)waitpid(pid, NULL, 0);
+    }
+    return is_ready ? pid : 0;
+}
+
+START_TEST(a_file_system_that_never_answers_is_not_asked_and_ours_not_in_its_place) {
+    struct ml_code_files foreign = {.inner_pid = 0};
+    char path[64];
+    const pid_t pid = with_silent_tmp();
+    if (pid == 0) {
+        return; /* root alone may, and not everywhere */
+    }
+    (void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+    write_file(path);
+    ml_code_files_look(&foreign, pid);
+    ck_assert_int_eq(foreign.inner_pid, pid);
+    ck_assert_int_eq(ml_code_files_perf_map(&foreign, 0), -1);
+    ck_assert_int_eq(ml_code_files_jit_dump(&foreign, 0), -1);
+    ml_code_files_fini(&foreign);
+    (void)unlink(path);
+    (void)kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
 START_TEST(a_jitdump_may_lie_where_the_process_stands) {
     char path[64];
     (void)snprintf(path, sizeof(path), "jit-%d.dump", (int)getpid());
@@ -146,6 +202,7 @@ int main(void) {
     tcase_add_test(tests, a_fifo_or_folder_is_no_map_and_keeps_nobody_waiting);
     tcase_add_test(tests, another_users_map_is_refused);
     tcase_add_test(tests, a_jitdump_is_found_where_it_is_mapped);
+    tcase_add_test(tests, a_file_system_that_never_answers_is_not_asked_and_ours_not_in_its_place);
     tcase_add_test(tests, a_jitdump_may_lie_where_the_process_stands);
     tcase_add_test(tests, the_status_tells_number_and_user);
     return run_suite("host/process/code_files", tests);
