@@ -1,46 +1,10 @@
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/collect/clickhouse/dictionary.h"
-#include "host/collect/clickhouse/internal.h"
-#include "host/collect/clickhouse/table.h"
+#include "host/collect/clickhouse/asking.h"
 
-/* Rows of one kind: a table that a query gave, or frames of a stack. */
-struct click_rows {
-    struct ml_store_rows head;
-    struct click_asking *asking;
-    struct ml_click_table table;
-    int64_t stacks[MEMLOG_FLEET_MAX_FRAMES_IN_STACK]; /* the outermost last */
-    size_t stacks_left;
-    int64_t parent; /* of a node */
-    struct ml_click_frame frame;
-    int64_t one; /* of hosts of names */
-};
-
-/* Connections of its own, so that another thread than the store's may ask. */
-struct click_asking {
-    struct ml_asking head;
-    struct ml_click_nodes nodes;
-    atomic_bool *interrupted;        /* the nodes'; any thread may set it */
-    struct ml_click_batches batches; /* of the weeks whose sums are made */
-    char *forms[ML_SQL_COUNT];       /* statements with names for values */
-    struct click_rows rows[ML_SQL_COUNT];
-    struct ml_click_dictionary dictionary;
-    struct ml_id_map hosts; /* of names */
-    int64_t weeks[ML_CLICK_WEEKS_MAX];
-    size_t weeks_count;
-    const char *missing[ML_CLICK_NODES_MAX + 1]; /* NULL behind the last */
-    size_t missing_count;
-    size_t node; /* the one that is asked, and asks the others */
-    const struct ml_question *question;
-    struct ml_ask_times times;
-    enum ml_status status;
-    struct ml_error_message error; /* of the first that went wrong */
-};
-
-static void fail(struct click_asking *asking, enum ml_status status) {
+static void fail(struct ml_click_asking *asking, enum ml_status status) {
     if (asking->status == ML_OK) {
         asking->status = status;
     }
@@ -49,23 +13,23 @@ static void fail(struct click_asking *asking, enum ml_status status) {
 /* ---- rows of a query */
 
 static bool table_next(struct ml_store_rows *head) {
-    return ml_click_table_next(&((struct click_rows *)head)->table);
+    return ml_click_table_next(&((struct ml_click_answered *)head)->table);
 }
 
 static const char *table_text(const struct ml_store_rows *head, int column) {
-    return ml_click_table_text(&((const struct click_rows *)head)->table, column);
+    return ml_click_table_text(&((const struct ml_click_answered *)head)->table, column);
 }
 
 static int64_t table_id(const struct ml_store_rows *head, int column) {
-    return ml_click_table_id(&((const struct click_rows *)head)->table, column);
+    return ml_click_table_id(&((const struct ml_click_answered *)head)->table, column);
 }
 
 static double table_real(const struct ml_store_rows *head, int column) {
-    return ml_click_table_real(&((const struct click_rows *)head)->table, column);
+    return ml_click_table_real(&((const struct ml_click_answered *)head)->table, column);
 }
 
 static void table_end(struct ml_store_rows *head) {
-    ml_click_table_fini(&((struct click_rows *)head)->table);
+    ml_click_table_fini(&((struct ml_click_answered *)head)->table);
 }
 
 static const struct ml_store_rows_engine table_engine = {
@@ -79,7 +43,7 @@ static const struct ml_store_rows_engine table_engine = {
 /* ---- rows of a stack: its frames, or its innermost one alone */
 
 static bool frames_next(struct ml_store_rows *head) {
-    struct click_rows *rows = (struct click_rows *)head;
+    struct ml_click_answered *rows = (struct ml_click_answered *)head;
     if (rows->stacks_left == 0) {
         return false;
     }
@@ -91,14 +55,14 @@ static bool frames_next(struct ml_store_rows *head) {
 
 /* FUNCTION, MODULE, BUILD, PLACE */
 static const char *path_text(const struct ml_store_rows *head, int column) {
-    const struct ml_click_frame *frame = &((const struct click_rows *)head)->frame;
+    const struct ml_click_frame *frame = &((const struct ml_click_answered *)head)->frame;
     const char *const texts[] = {frame->function, frame->module, frame->build_id};
     return column >= 0 && column < 3 ? texts[column] : "";
 }
 
 static double path_real(const struct ml_store_rows *head, int column) {
     (void)column;
-    return ((const struct click_rows *)head)->frame.place;
+    return ((const struct ml_click_answered *)head)->frame.place;
 }
 
 /* PARENT, FUNCTION, MODULE, PLACE */
@@ -108,11 +72,11 @@ static const char *node_text(const struct ml_store_rows *head, int column) {
 
 static int64_t frames_id(const struct ml_store_rows *head, int column) {
     (void)column;
-    return ((const struct click_rows *)head)->parent;
+    return ((const struct ml_click_answered *)head)->parent;
 }
 
 static void frames_end(struct ml_store_rows *head) {
-    ((struct click_rows *)head)->stacks_left = 0;
+    ((struct ml_click_answered *)head)->stacks_left = 0;
 }
 
 static const struct ml_store_rows_engine path_engine = {
@@ -132,8 +96,8 @@ static const struct ml_store_rows_engine node_engine = {
 };
 
 static struct ml_store_rows *
-rows_of_stack(struct click_asking *asking, enum ml_ask which, int64_t stack) {
-    struct click_rows *rows = &asking->rows[which];
+rows_of_stack(struct ml_click_asking *asking, enum ml_ask which, int64_t stack) {
+    struct ml_click_answered *rows = &asking->rows[which];
     struct ml_click_frame unused;
     rows->head.engine = which == ML_SQL_PATH ? &path_engine : &node_engine;
     rows->stacks_left = 0;
@@ -153,7 +117,7 @@ rows_of_stack(struct click_asking *asking, enum ml_ask which, int64_t stack) {
 /* ---- the row of how many hosts have names */
 
 static bool hosts_next(struct ml_store_rows *head) {
-    struct click_rows *rows = (struct click_rows *)head;
+    struct ml_click_answered *rows = (struct ml_click_answered *)head;
     if (rows->stacks_left == 0) {
         return false;
     }
@@ -163,7 +127,7 @@ static bool hosts_next(struct ml_store_rows *head) {
 
 static int64_t hosts_id(const struct ml_store_rows *head, int column) {
     (void)column;
-    return ((const struct click_rows *)head)->one;
+    return ((const struct ml_click_answered *)head)->one;
 }
 
 static const struct ml_store_rows_engine hosts_engine = {
@@ -174,8 +138,8 @@ static const struct ml_store_rows_engine hosts_engine = {
     .end = frames_end,
 };
 
-static struct ml_store_rows *rows_of_hosts(struct click_asking *asking, int64_t names) {
-    struct click_rows *rows = &asking->rows[ML_SQL_HOSTS_OF_NAMES];
+static struct ml_store_rows *rows_of_hosts(struct ml_click_asking *asking, int64_t names) {
+    struct ml_click_answered *rows = &asking->rows[ML_SQL_HOSTS_OF_NAMES];
     const struct ml_id_map_entry *found = ml_id_map_find(&asking->hosts, names);
     rows->head.engine = &hosts_engine;
     rows->stacks_left = 1;
@@ -183,179 +147,11 @@ static struct ml_store_rows *rows_of_hosts(struct click_asking *asking, int64_t 
     return &rows->head;
 }
 
-/* ---- values of a statement */
-
-struct values {
-    const struct click_asking *asking;
-    struct ml_ask_bound bound;
-    const int64_t *ids;
-    size_t ids_count;
-};
-
-#define JOIN_WHOLE                                                                                 \
-    "GLOBAL ANY LEFT JOIN (SELECT guid, toFloat64(:figure) AS whole FROM dumps WHERE team = "      \
-    ":team AND program = :program AND build IN (:build, :other) AND control = 1) AS three "        \
-    "USING guid"
-
-/* "AND column = 'word'", where there is one. */
-static void put_and(struct ml_click_sql *sql, const char *column, const char *word) {
-    if (word != NULL) {
-        ml_click_sql_printf(sql, "AND %s = ", column);
-        ml_click_sql_text(sql, word);
-    }
-}
-
-static bool put_word(const struct values *values, const char *name, struct ml_click_sql *sql) {
-    const struct ml_question *question = values->asking->question;
-    const char *build = values->bound.build != NULL ? values->bound.build : question->build;
-    const struct {
-        const char *name, *word;
-    } words[] = {
-        {"team", question->team},
-        {"program", question->program},
-        {"build", build},
-        {"other", question->other},
-        {"host", question->host},
-        {"guid", question->guid},
-    };
-    static const char prefix[] = "and_";
-    const bool is_condition = strncmp(name, prefix, sizeof(prefix) - 1) == 0;
-    const char *what = is_condition ? name + sizeof(prefix) - 1 : name;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(what, words[i].name) == 0 && is_condition) {
-            put_and(sql, what, words[i].word);
-            return true;
-        }
-        if (strcmp(what, words[i].name) == 0) {
-            ml_click_sql_text(sql, words[i].word != NULL ? words[i].word : "");
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool put_number(const struct values *values, const char *name, struct ml_click_sql *sql) {
-    const struct click_asking *asking = values->asking;
-    const struct ml_question *question = asking->question;
-    const struct {
-        const char *name;
-        int64_t number;
-    } numbers[] = {
-        {"metric", question->metric},
-        {"control", question->control_only},
-        {"from", asking->times.from_week},
-        {"until", asking->times.until_week},
-        {"from_ms", (int64_t)asking->times.from_ms},
-        {"until_ms", (int64_t)asking->times.until_ms},
-        {"limit", (int64_t)ml_ask_limit(question)},
-        {"names", values->bound.id},
-    };
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        if (strcmp(name, numbers[i].name) == 0) {
-            ml_click_sql_printf(sql, "%" PRId64, numbers[i].number);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What the question says of weeks and of the control population: conditions that hold for every row
- * would be read of all the same. */
-static void put_span(const struct click_asking *asking, struct ml_click_sql *sql) {
-    const struct ml_question *question = asking->question;
-    if (question->from_ms > 0) {
-        ml_click_sql_put(sql, "AND kept >= ");
-        ml_click_sql_day(sql, asking->times.from_week); /* nothing came before it was made */
-    }
-    if (question->from_ms > 0 || question->until_ms > 0) {
-        ml_click_sql_printf(
-            sql,
-            " AND week BETWEEN %" PRId64 " AND %" PRId64,
-            asking->times.from_week,
-            asking->times.until_week
-        );
-    }
-    ml_click_sql_put(sql, question->control_only ? " AND control = 1" : "");
-}
-
-static ml_click_sql_value value;
-
-/* What shares are of. A sample knows what is live in its dump; its peak and total the dump has. */
-static bool put_share(const struct values *values, const char *name, struct ml_click_sql *sql) {
-    static const struct {
-        const char *figure, *whole, *is_untold, *join_whole;
-    } metrics[] = {
-        [ML_ASKED_LIVE] = {"live", "dump_live", "0", ""},
-        [ML_ASKED_PEAK] = {"peak", "whole", "bitAnd(told, 2) = 0", JOIN_WHOLE},
-        [ML_ASKED_TOTAL] = {"total", "whole", "bitAnd(told, 4) = 0", JOIN_WHOLE},
-    };
-    const enum ml_asked_metric metric = values->asking->question->metric;
-    if (strcmp(name, "figure") == 0) {
-        ml_click_sql_put(sql, metrics[metric].figure);
-    } else if (strcmp(name, "whole") == 0) {
-        ml_click_sql_put(sql, metrics[metric].whole);
-    } else if (strcmp(name, "is_untold") == 0) {
-        ml_click_sql_put(sql, metrics[metric].is_untold);
-    } else if (strcmp(name, "join_whole") == 0) {
-        ml_click_sql_fill(sql, metrics[metric].join_whole, value, values);
-    } else {
-        return false;
-    }
-    return true;
-}
-
-static bool value(const void *context, const char *name, struct ml_click_sql *sql) {
-    const struct values *values = context;
-    const struct click_asking *asking = values->asking;
-    if (strcmp(name, "and_span") == 0) {
-        put_span(asking, sql);
-        return true;
-    }
-    if (strcmp(name, "and_stack") == 0) {
-        /* A report and its samples are at one node. */
-        ml_click_sql_fill(
-            sql,
-            values->bound.id != 0 ? "AND guid IN (SELECT guid FROM :db.samples_local WHERE "
-                                    "team = :team AND names = :names :and_program :and_build)"
-                                  : "",
-            value,
-            values
-        );
-        return true;
-    }
-    if (strcmp(name, "db") == 0) {
-        ml_click_sql_put(sql, asking->nodes.database);
-        return true;
-    }
-    if (strcmp(name, "unit") == 0) {
-        ml_click_sql_put(sql, values->bound.by_host ? "host" : "guid");
-        return true;
-    }
-    if (strcmp(name, "ids") == 0) {
-        ml_click_sql_ids(sql, values->ids, values->ids_count);
-        return true;
-    }
-    if (strcmp(name, "from_day") == 0) {
-        ml_click_sql_day(sql, asking->times.from_week); /* nothing came before it was made */
-        return true;
-    }
-    if (strcmp(name, "rolled") == 0) {
-        ml_click_sql_day(sql, 0); /* a list is not empty */
-        for (size_t i = 0; i < asking->weeks_count; i++) {
-            ml_click_sql_put(sql, ", ");
-            ml_click_sql_day(sql, asking->weeks[i]);
-        }
-        return true;
-    }
-    return put_word(values, name, sql) || put_number(values, name, sql) ||
-           put_share(values, name, sql);
-}
-
 /* ---- asking */
 
 /* Where a node is away the others answer, and `missing` says so. Else one that goes meanwhile is an
  * error. */
-static const char *settings_of(const struct click_asking *asking) {
+static const char *settings_of(const struct ml_click_asking *asking) {
     return asking->missing_count > 0
                ? "&connect_timeout_with_failover_ms=1000&skip_unavailable_shards=1"
                : "&connect_timeout_with_failover_ms=1000";
@@ -363,14 +159,16 @@ static const char *settings_of(const struct click_asking *asking) {
 
 /* Ask, into `table`. */
 static void
-ask(struct click_asking *asking,
+ask(struct ml_click_asking *asking,
     enum ml_ask which,
-    const struct values *values,
+    struct ml_ask_bound bound,
+    const int64_t *ids,
+    size_t ids_count,
     struct ml_click_table *out_table) {
     struct ml_click_sql sql = {.text = NULL};
     struct ml_click_answer answer = {.text = NULL};
     if (asking->status == ML_OK) {
-        ml_click_sql_fill(&sql, asking->forms[which], value, values);
+        ml_click_statement(asking, which, bound, ids, ids_count, &sql);
         fail(
             asking,
             sql.is_failed ? ML_ENV_MEMORY
@@ -391,24 +189,23 @@ ask(struct click_asking *asking,
 
 static struct ml_store_rows *
 rows_of(struct ml_asking *head, enum ml_ask which, struct ml_ask_bound bound) {
-    struct click_asking *asking = (struct click_asking *)head;
+    struct ml_click_asking *asking = (struct ml_click_asking *)head;
     if (which == ML_SQL_PATH || which == ML_SQL_NODE) {
         return rows_of_stack(asking, which, bound.id);
     }
     if (which == ML_SQL_HOSTS_OF_NAMES) {
         return rows_of_hosts(asking, bound.id);
     }
-    const struct values values = {.asking = asking, .bound = bound};
     asking->rows[which].head.engine = &table_engine;
-    ask(asking, which, &values, &asking->rows[which].table);
+    ask(asking, which, bound, NULL, 0, &asking->rows[which].table);
     return &asking->rows[which].head;
 }
 
-static void expect_hosts(struct click_asking *asking, const int64_t *ids, size_t count) {
-    const struct values values = {.asking = asking, .ids = ids, .ids_count = count};
+static void expect_hosts(struct ml_click_asking *asking, const int64_t *ids, size_t count) {
+    const struct ml_ask_bound bound = {.id = 0};
     struct ml_click_table table = {.text = NULL};
     ml_id_map_fini(&asking->hosts);
-    ask(asking, ML_SQL_HOSTS_OF_NAMES, &values, &table);
+    ask(asking, ML_SQL_HOSTS_OF_NAMES, bound, ids, count, &table);
     while (asking->status == ML_OK && ml_click_table_next(&table)) {
         const struct ml_id_map_entry entry = {
             .id = ml_click_table_id(&table, 0), .first = ml_click_table_id(&table, 1)};
@@ -418,7 +215,7 @@ static void expect_hosts(struct click_asking *asking, const int64_t *ids, size_t
 }
 
 static void expect(struct ml_asking *head, enum ml_ask which, const int64_t *ids, size_t count) {
-    struct click_asking *asking = (struct click_asking *)head;
+    struct ml_click_asking *asking = (struct ml_click_asking *)head;
     if (asking->status != ML_OK) {
         return;
     }
@@ -444,7 +241,7 @@ static void expect(struct ml_asking *head, enum ml_ask which, const int64_t *ids
 
 /* The lines of all nodes that the first one that answers reaches. Errors: none answers. */
 static enum ml_status
-who_is_there(struct click_asking *asking, char **out_text, struct ml_error_message *error) {
+who_is_there(struct ml_click_asking *asking, char **out_text, struct ml_error_message *error) {
     for (size_t i = 0; i < asking->nodes.count; i++) {
         struct ml_click_answer answer;
         struct ml_error_message why = {.text = ""};
@@ -478,7 +275,7 @@ static bool has_line(const char *text, const char *line) {
 }
 
 static enum ml_status look_who_is_there(
-    struct click_asking *asking, const char **out_missing, struct ml_error_message *error
+    struct ml_click_asking *asking, const char **out_missing, struct ml_error_message *error
 ) {
     char *text = NULL;
     size_t count = 0;
@@ -495,7 +292,7 @@ static enum ml_status look_who_is_there(
 
 static enum ml_status
 begin(struct ml_asking *head, const struct ml_question *question, struct ml_error_message *error) {
-    struct click_asking *asking = (struct click_asking *)head;
+    struct ml_click_asking *asking = (struct ml_click_asking *)head;
     atomic_store(&asking->nodes.is_interrupted, false);
     asking->question = question;
     asking->times = ml_ask_times(question);
@@ -510,7 +307,7 @@ begin(struct ml_asking *head, const struct ml_question *question, struct ml_erro
 }
 
 static enum ml_status end(struct ml_asking *head, struct ml_error_message *error) {
-    struct click_asking *asking = (struct click_asking *)head;
+    struct ml_click_asking *asking = (struct ml_click_asking *)head;
     if (asking->status == ML_OK && asking->missing_count > 0) {
         /* Those that are said to be missing are those that were. */
         const char *missing[ML_CLICK_NODES_MAX + 1] = {NULL};
@@ -534,17 +331,17 @@ static enum ml_status end(struct ml_asking *head, struct ml_error_message *error
 }
 
 static void interrupt(const struct ml_asking *head) {
-    atomic_store(((const struct click_asking *)head)->interrupted, true);
+    atomic_store(((const struct ml_click_asking *)head)->interrupted, true);
 }
 
 static const char *const *missing_of(const struct ml_asking *head) {
-    return ((const struct click_asking *)head)->missing;
+    return ((const struct ml_click_asking *)head)->missing;
 }
 
 /* ---- open and close */
 
 static void close_asking(struct ml_asking *take_asking) {
-    struct click_asking *asking = (struct click_asking *)take_asking;
+    struct ml_click_asking *asking = (struct ml_click_asking *)take_asking;
     for (enum ml_ask i = 0; i < ML_SQL_COUNT; i++) {
         ml_click_table_fini(&asking->rows[i].table);
         free(asking->forms[i]);
@@ -557,7 +354,9 @@ static void close_asking(struct ml_asking *take_asking) {
 }
 
 static bool open_asking(
-    struct click_asking *asking, const struct ml_click_store *store, struct ml_error_message *error
+    struct ml_click_asking *asking,
+    const struct ml_click_store *store,
+    struct ml_error_message *error
 ) {
     if (ml_click_nodes_init(&asking->nodes, store->urls, store->login_path, error) != ML_OK ||
         ml_click_batches_open(&asking->batches, store->batches_path, error) != ML_OK) {
@@ -587,7 +386,7 @@ struct ml_asking *ml_click_ask_open(const struct ml_store *store, struct ml_erro
         .expect = expect,
         .rows = rows_of,
     };
-    struct click_asking *asking = calloc(1, sizeof(*asking));
+    struct ml_click_asking *asking = calloc(1, sizeof(*asking));
     if (asking == NULL) {
         ml_error_set(error, "memory ran out");
         return NULL;
