@@ -23,12 +23,15 @@ struct ml_click_answered {
 struct ml_click_asking {
     struct ml_asking head;
     struct ml_click_nodes nodes;
-    atomic_bool *interrupted;        /* the nodes'; any thread may set it */
-    struct ml_click_batches batches; /* of the weeks whose sums are made */
-    char *forms[ML_SQL_COUNT];       /* statements with names for values */
+    atomic_bool *interrupted;          /* the nodes'; any thread may set it */
+    struct ml_click_batches batches;   /* of the weeks whose sums are made */
+    char *forms[ML_SQL_COUNT];         /* statements with names for values */
+    char *renamed_forms[ML_SQL_COUNT]; /* of stacks that got names later; NULL: as the others */
     struct ml_click_answered rows[ML_SQL_COUNT];
     struct ml_click_dictionary dictionary;
-    struct ml_id_map hosts; /* of names */
+    int64_t last_turn;         /* of all teams; the dictionary is as of that */
+    struct ml_click_view view; /* of the question's team */
+    struct ml_id_map hosts;    /* of names */
     int64_t weeks[ML_CLICK_WEEKS_MAX];
     size_t weeks_count;
     const char *missing[ML_CLICK_NODES_MAX + 1]; /* NULL behind the last */

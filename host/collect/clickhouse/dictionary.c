@@ -1,9 +1,9 @@
 #include "host/collect/clickhouse/dictionary.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/collect/clickhouse/sql.h"
 #include "host/collect/clickhouse/table.h"
 
 enum { CHUNK = 4000 /* ids in one query */, KEPT_MAX = 4000000 };
@@ -11,6 +11,7 @@ enum { CHUNK = 4000 /* ids in one query */, KEPT_MAX = 4000000 };
 void ml_click_dictionary_fini(struct ml_click_dictionary *dictionary) {
     ml_id_map_fini(&dictionary->stacks);
     ml_id_map_fini(&dictionary->frames);
+    ml_id_map_fini(&dictionary->given);
     free(dictionary->texts);
     *dictionary = (struct ml_click_dictionary){.texts = NULL};
 }
@@ -51,6 +52,14 @@ static bool put_frame(struct ml_click_dictionary *dictionary, const struct ml_cl
     return ml_id_map_put(&dictionary->frames, entry);
 }
 
+/* ID, FUNCTION */
+static bool put_given(struct ml_click_dictionary *dictionary, const struct ml_click_table *table) {
+    const struct ml_id_map_entry entry = {
+        .id = ml_click_table_id(table, 0), .first = (int64_t)dictionary->texts_bytes};
+    return put_texts(dictionary, ml_click_table_text(table, 1)) &&
+           ml_id_map_put(&dictionary->given, entry);
+}
+
 /* ID, [STACK, ...], [FRAME, ...], the outermost first */
 static bool put_stack(struct ml_click_dictionary *dictionary, const struct ml_click_table *table) {
     const char *stacks = ml_click_table_text(table, 1);
@@ -71,12 +80,29 @@ static bool put_stack(struct ml_click_dictionary *dictionary, const struct ml_cl
 
 /* ---- queries */
 
+void ml_click_sql_seen(
+    struct ml_click_sql *sql, const char *database, const struct ml_click_view *view
+) {
+    ml_click_sql_put(sql, "team = ");
+    ml_click_sql_text(sql, view->team);
+    ml_click_sql_printf(
+        sql,
+        " AND turn <= %" PRId64 " AND (turn = %" PRId64
+        " OR turn IN (SELECT turn FROM %s.turns WHERE team = ",
+        view->turn,
+        view->turn,
+        database
+    );
+    ml_click_sql_text(sql, view->team);
+    ml_click_sql_put(sql, "))");
+}
+
 /* Where a query's words come from. */
 struct loading {
     struct ml_click_dictionary *dictionary;
     struct ml_click_nodes *nodes;
     size_t node;
-    const char *team;
+    const struct ml_click_view *view;
     struct ml_error_message *error;
 };
 
@@ -88,8 +114,13 @@ load(struct loading *loading, const char *select, const int64_t *ids, size_t cou
     struct ml_click_answer answer = {.text = NULL};
     struct ml_click_table table;
     ml_click_sql_put(&sql, select);
-    ml_click_sql_put(&sql, " WHERE team = ");
-    ml_click_sql_text(&sql, loading->team);
+    ml_click_sql_put(&sql, " WHERE ");
+    if (put == put_given) {
+        ml_click_sql_seen(&sql, loading->nodes->database, loading->view);
+    } else {
+        ml_click_sql_put(&sql, "team = ");
+        ml_click_sql_text(&sql, loading->view->team);
+    }
     ml_click_sql_put(&sql, " AND id IN (");
     ml_click_sql_ids(&sql, ids, count);
     ml_click_sql_put(&sql, ")");
@@ -139,7 +170,7 @@ static enum ml_status load_all(
     return status;
 }
 
-/* All frames of the dictionary's stacks. */
+/* Those frames of the dictionary's stacks that it does not have. */
 static enum ml_status load_frames(struct loading *loading) {
     const struct ml_id_map *stacks = &loading->dictionary->stacks;
     int64_t *ids = calloc(stacks->count + 1, sizeof(*ids));
@@ -148,7 +179,8 @@ static enum ml_status load_frames(struct loading *loading) {
     enum ml_status status = ids != NULL ? ML_OK : ML_ENV_MEMORY;
     for (size_t i = 0; status == ML_OK && i < stacks->slots_count; i++) {
         const int64_t frame = stacks->slots[i].second;
-        if (stacks->slots[i].id == 0 || ml_id_map_find(&seen, frame) != NULL) {
+        if (stacks->slots[i].id == 0 || ml_id_map_find(&seen, frame) != NULL ||
+            ml_id_map_find(&loading->dictionary->frames, frame) != NULL) {
             continue;
         }
         ids[count++] = frame;
@@ -165,6 +197,16 @@ static enum ml_status load_frames(struct loading *loading) {
             put_frame
         );
     }
+    if (status == ML_OK && loading->view->turn != 0) {
+        status = load_all(
+            loading,
+            &loading->dictionary->given,
+            "SELECT id, function FROM given",
+            ids,
+            count,
+            put_given
+        );
+    }
     ml_id_map_fini(&seen);
     free(ids);
     return status;
@@ -174,13 +216,13 @@ enum ml_status ml_click_dictionary_load(
     struct ml_click_dictionary *dictionary,
     struct ml_click_nodes *nodes,
     size_t node,
-    const char *team,
+    const struct ml_click_view *view,
     const int64_t *ids,
     size_t count,
     struct ml_error_message *error
 ) {
     struct loading loading = {
-        .dictionary = dictionary, .nodes = nodes, .node = node, .team = team, .error = error};
+        .dictionary = dictionary, .nodes = nodes, .node = node, .view = view, .error = error};
     if (dictionary->stacks.count > KEPT_MAX) {
         ml_click_dictionary_fini(dictionary);
     }
@@ -219,7 +261,10 @@ bool ml_click_dictionary_find(
     }
     const char *text = dictionary->texts + frame->first;
     *out_parent = found->first;
-    out_frame->function = text;
+    const struct ml_id_map_entry *given = ml_id_map_find(&dictionary->given, frame->id);
+    out_frame->id = frame->id;
+    out_frame->is_given = given != NULL;
+    out_frame->function = given != NULL ? dictionary->texts + given->first : text;
     out_frame->module = text + strlen(text) + 1;
     out_frame->build_id = out_frame->module + strlen(out_frame->module) + 1;
     out_frame->place = (double)frame->second;

@@ -6,6 +6,7 @@
 
 #include "host/collect/clickhouse/batches.h"
 #include "host/collect/clickhouse/block.h"
+#include "host/collect/clickhouse/dictionary.h"
 #include "host/collect/clickhouse/id_map.h"
 #include "host/collect/clickhouse/node.h"
 #include "host/collect/clickhouse/opening.h"
@@ -14,6 +15,7 @@
 
 extern const char ml_click_schema[];    /* schema.sql */
 extern const char ml_click_questions[]; /* questions.sql */
+extern const char ml_click_renamed[];   /* renamed.sql */
 
 enum { ML_CLICK_QUERY_ID_BYTES = 64 };
 

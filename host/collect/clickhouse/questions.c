@@ -229,7 +229,7 @@ static void expect(struct ml_asking *head, enum ml_ask which, const int64_t *ids
             &asking->dictionary,
             &asking->nodes,
             asking->node,
-            asking->question->team,
+            &asking->view,
             ids,
             count,
             &asking->error
@@ -290,6 +290,33 @@ static enum ml_status look_who_is_there(
     return status;
 }
 
+/* Up to which turn names that came later are seen: it is the same one for all that is asked. */
+static enum ml_status
+look_for_turns(struct ml_click_asking *asking, struct ml_error_message *error) {
+    struct ml_click_sql sql = {.text = NULL};
+    struct ml_click_answer answer = {.text = NULL};
+    struct ml_click_table table;
+    ml_click_sql_put(&sql, "SELECT max(turn), maxIf(turn, team = ");
+    ml_click_sql_text(&sql, asking->question->team);
+    ml_click_sql_put(&sql, ") FROM turns");
+    const enum ml_status status =
+        sql.is_failed ? ML_ENV_MEMORY
+                      : ml_click_ask(&asking->nodes, asking->node, sql.text, "", &answer, error);
+    ml_click_sql_fini(&sql);
+    ml_click_table_init(&table, answer.text);
+    asking->view = (struct ml_click_view){.team = asking->question->team};
+    if (status == ML_OK && ml_click_table_next(&table)) {
+        const int64_t last_turn = ml_click_table_id(&table, 0);
+        asking->view.turn = ml_click_table_id(&table, 1);
+        if (last_turn != asking->last_turn) {
+            ml_click_dictionary_fini(&asking->dictionary);
+        }
+        asking->last_turn = last_turn;
+    }
+    ml_click_table_fini(&table);
+    return status;
+}
+
 static enum ml_status
 begin(struct ml_asking *head, const struct ml_question *question, struct ml_error_message *error) {
     struct ml_click_asking *asking = (struct ml_click_asking *)head;
@@ -301,6 +328,9 @@ begin(struct ml_asking *head, const struct ml_question *question, struct ml_erro
     asking->missing_count = 0;
     while (asking->missing[asking->missing_count] != NULL) {
         asking->missing_count++;
+    }
+    if (asking->status == ML_OK) {
+        asking->status = look_for_turns(asking, error);
     }
     asking->weeks_count = ml_click_weeks(&asking->batches, asking->weeks);
     return asking->status;
@@ -345,6 +375,7 @@ static void close_asking(struct ml_asking *take_asking) {
     for (enum ml_ask i = 0; i < ML_SQL_COUNT; i++) {
         ml_click_table_fini(&asking->rows[i].table);
         free(asking->forms[i]);
+        free(asking->renamed_forms[i]);
     }
     ml_click_dictionary_fini(&asking->dictionary);
     ml_id_map_fini(&asking->hosts);
@@ -372,6 +403,7 @@ static bool open_asking(
             ml_error_set(error, "memory ran out, or there is no statement %s", ml_ask_names[i]);
             return false;
         }
+        asking->renamed_forms[i] = ml_ask_text(ml_click_renamed, i);
     }
     return true;
 }

@@ -1,7 +1,8 @@
 -- What is asked of ClickHouse. Each statement stands behind "-- name: NAME" and gives the columns of the one of that name in
 -- host/collect/sqlite/questions.sql. :team, :guid, ... are texts. :and_program is "AND program = ..." where the question says one, else
 -- nothing; likewise the other :and_. :and_span is of weeks and control. :unit is what shares are of: "host" or "guid". :figure is the column
--- of the metric. :rolled are the weeks whose sums are made; samples of the others are read themselves.
+-- of the metric. :rolled are the weeks whose sums are made; samples of the others are read themselves. :of_names are samples of a stack of
+-- those names; what else is asked of a team whose stacks got names later stands in renamed.sql.
 -- PREWHERE: names are in no key, so what is read first of all rows is as little as can be. Hosts count by 64 bits of a hash: sets of texts take
 -- up to twice as long.
 -- No alias is called as a column: 18.16 takes one for the other. ANY LEFT JOIN alone: ANY INNER JOIN means another thing in newer ones.
@@ -98,7 +99,7 @@ GROUP BY host ORDER BY max(live) DESC, host LIMIT :limit
 -- name: hosts_of_stack
 SELECT host, count(), max(l), avg(l), max(t), max(b)
 FROM (
-  SELECT host, guid, sum(toFloat64(live)) AS l, max(time_ms) AS t, max(build) AS b FROM samples PREWHERE names = :names
+  SELECT host, guid, sum(toFloat64(live)) AS l, max(time_ms) AS t, max(build) AS b FROM samples PREWHERE :of_names
   WHERE team = :team :and_program :and_build :and_host AND control >= :control
     AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
   GROUP BY host, guid) AS one

@@ -18,6 +18,16 @@ ENGINE = ReplacingMergeTree ORDER BY (team, id)
 CREATE TABLE IF NOT EXISTS :db.stacks (team String, id Int64, names Int64, stacks Array(Int64), frames Array(Int64))
 ENGINE = ReplacingMergeTree ORDER BY (team, id)
 
+-- Names that came later, whole at every node: functions of frames that came without, and what stacks with samples are called by them. The rows
+-- of a turn in which names were given are seen when `turns` has it.
+CREATE TABLE IF NOT EXISTS :db.given (team String, id Int64, function String, turn Int64)
+ENGINE = ReplacingMergeTree ORDER BY (team, id, turn)
+
+CREATE TABLE IF NOT EXISTS :db.renamed (team String, id Int64, names Int64, turn Int64)
+ENGINE = ReplacingMergeTree ORDER BY (team, id, turn)
+
+CREATE TABLE IF NOT EXISTS :db.turns (team String, turn Int64) ENGINE = ReplacingMergeTree ORDER BY (team, turn)
+
 -- `batch` is the number of the insert that it came by. `first` is 1 in one row of those that a stack has in a report, `stack_live`
 -- there what the stack has in all of them.
 CREATE TABLE IF NOT EXISTS :db.samples_local (kept Date, week Int32, team String, program String, build String, host String,

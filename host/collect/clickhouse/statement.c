@@ -1,4 +1,5 @@
-/* Statements of questions.sql with the values of a question in their places. Room: host. */
+/* Statements of questions.sql and renamed.sql with the values of a question in their places. Room:
+ * host. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -67,7 +68,6 @@ static bool put_number(const struct values *values, const char *name, struct ml_
         {"from_ms", (int64_t)asking->times.from_ms},
         {"until_ms", (int64_t)asking->times.until_ms},
         {"limit", (int64_t)ml_ask_limit(question)},
-        {"names", values->bound.id},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (strcmp(name, numbers[i].name) == 0) {
@@ -123,6 +123,45 @@ static bool put_share(const struct values *values, const char *name, struct ml_c
     return true;
 }
 
+/* Names that came later: the samples of some names, and what the statements of renamed.sql want. */
+static bool put_names(const struct values *values, const char *name, struct ml_click_sql *sql) {
+    static const struct {
+        const char *name, *as_they_came, *later;
+    } forms[] = {
+        {"of_names",
+         "names IN (:ids)",
+         "((names IN (:ids) AND stack NOT IN (:renamed)) OR stack IN (SELECT k FROM (:calls) AS "
+         "six WHERE later IN (:ids)))"},
+        {"renamed", "", "SELECT id FROM :db.renamed WHERE :seen"},
+        {"calls",
+         "",
+         "SELECT id AS k, argMax(names, turn) AS later FROM :db.renamed WHERE :seen GROUP BY id"},
+    };
+    const struct ml_click_asking *asking = values->asking;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        if (strcmp(name, forms[i].name) == 0) {
+            const bool is_later = asking->view.turn != 0;
+            ml_click_sql_fill(
+                sql, is_later ? forms[i].later : forms[i].as_they_came, value, values
+            );
+            return true;
+        }
+    }
+    if (strcmp(name, "seen") == 0) {
+        ml_click_sql_seen(sql, asking->nodes.database, &asking->view);
+        return true;
+    }
+    if (strcmp(name, "ids") == 0) {
+        ml_click_sql_ids(
+            sql,
+            values->ids_count > 0 ? values->ids : &values->bound.id,
+            values->ids_count > 0 ? values->ids_count : 1
+        );
+        return true;
+    }
+    return false;
+}
+
 static bool value(const void *context, const char *name, struct ml_click_sql *sql) {
     const struct values *values = context;
     const struct ml_click_asking *asking = values->asking;
@@ -135,7 +174,7 @@ static bool value(const void *context, const char *name, struct ml_click_sql *sq
         ml_click_sql_fill(
             sql,
             values->bound.id != 0 ? "AND guid IN (SELECT guid FROM :db.samples_local WHERE "
-                                    "team = :team AND names = :names :and_program :and_build)"
+                                    "team = :team AND :of_names :and_program :and_build)"
                                   : "",
             value,
             values
@@ -148,10 +187,6 @@ static bool value(const void *context, const char *name, struct ml_click_sql *sq
     }
     if (strcmp(name, "unit") == 0) {
         ml_click_sql_put(sql, values->bound.by_host ? "host" : "guid");
-        return true;
-    }
-    if (strcmp(name, "ids") == 0) {
-        ml_click_sql_ids(sql, values->ids, values->ids_count);
         return true;
     }
     if (strcmp(name, "from_day") == 0) {
@@ -167,7 +202,7 @@ static bool value(const void *context, const char *name, struct ml_click_sql *sq
         return true;
     }
     return put_word(values, name, sql) || put_number(values, name, sql) ||
-           put_share(values, name, sql);
+           put_share(values, name, sql) || put_names(values, name, sql);
 }
 
 void ml_click_statement(
@@ -180,5 +215,6 @@ void ml_click_statement(
 ) {
     const struct values values = {
         .asking = asking, .bound = bound, .ids = ids, .ids_count = ids_count};
-    ml_click_sql_fill(sql, asking->forms[which], value, &values);
+    const char *renamed = asking->view.turn != 0 ? asking->renamed_forms[which] : NULL;
+    ml_click_sql_fill(sql, renamed != NULL ? renamed : asking->forms[which], value, &values);
 }
