@@ -97,6 +97,53 @@ bool ml_click_rows_of_report(
 /* The partition of a report. */
 int64_t ml_click_kept(const struct ml_store_item *item);
 
+/* ---- store.c */
+
+/* A block to every node, which may come again: its rows say the same then. Of none nothing is sent.
+ * Errors: ML_ENV_SYSTEM, with an error message; ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_click_send_to_all(
+    struct ml_click_store *store,
+    const char *table,
+    const struct ml_click_block *block,
+    struct ml_error_message *error
+);
+
+/* ---- renaming.c */
+
+/* Rows of `renamed`, for all nodes: what stacks with samples are called by the functions that their
+ * frames got up to a turn. Owner: ml_click_renaming_fini. */
+struct ml_click_renaming {
+    struct ml_click_store *store;
+    struct ml_click_view view;
+    const uint8_t *key; /* the team's */
+    const struct ml_id_map
+        *fresh;       /* frames that got theirs by this turn; NULL: it is not counted */
+    uint64_t changed; /* stacks, and callers of some, with one of these frames */
+    struct ml_click_dictionary dictionary;
+    struct ml_id_map called; /* first: the id of a stack's names; second: bits of why */
+};
+void ml_click_renaming_fini(struct ml_click_renaming *renaming);
+
+/* Send rows of these stacks of the team. Errors: ML_ENV_SYSTEM, with an error message;
+ * ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_click_rename(
+    struct ml_click_renaming *renaming,
+    const int64_t *ids,
+    size_t count,
+    struct ml_error_message *error
+);
+
+/* Likewise of the stacks and frames that have just been sent, by each turn that gave one of these
+ * frames a function, be it whole or not yet. So no stack is left out that comes in the middle of
+ * one: either it is there when the turn looks for stacks, or its functions are when this does. */
+ML_NODISCARD enum ml_status ml_click_rename_sent(
+    struct ml_click_store *store,
+    const char *team,
+    const uint8_t *key,
+    const struct ml_click_rows *rows,
+    struct ml_error_message *error
+);
+
 /* ---- questions.c */
 
 struct ml_asking *ml_click_ask_open(const struct ml_store *store, struct ml_error_message *error);

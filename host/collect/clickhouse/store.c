@@ -75,8 +75,7 @@ static enum ml_status find_known(
 
 /* ---- sending */
 
-/* A block to every node. It may come again: rows of stacks and frames are what their ids say. */
-static enum ml_status send_to_all(
+enum ml_status ml_click_send_to_all(
     struct ml_click_store *store,
     const char *table,
     const struct ml_click_block *block,
@@ -114,6 +113,29 @@ struct group {
     size_t count;
 };
 
+/* Stacks that have just been sent may be of frames that got names before. */
+static enum ml_status rename_sent(
+    struct ml_click_store *store,
+    const struct group *group,
+    const struct ml_click_rows *rows,
+    struct ml_error_message *error
+) {
+    uint64_t given = 0;
+    enum ml_status status =
+        ml_click_number(&store->nodes, 0, "SELECT count() FROM given", &given, error);
+    for (size_t i = 0; status == ML_OK && given > 0 && i < group->count; i++) {
+        const struct ml_store_item *item = group->items[i];
+        bool is_known = false;
+        for (size_t j = 0; j < i; j++) {
+            is_known = is_known || strcmp(group->items[j]->entry->team, item->entry->team) == 0;
+        }
+        if (!is_known) {
+            status = ml_click_rename_sent(store, item->entry->team, item->team_key, rows, error);
+        }
+    }
+    return status;
+}
+
 static enum ml_status send_stacks(
     struct ml_click_store *store,
     const struct group *group,
@@ -131,11 +153,14 @@ static enum ml_status send_stacks(
     if (!is_room) {
         return ML_ENV_MEMORY;
     }
-    enum ml_status status = send_to_all(store, "frames", &rows->frames, error);
+    enum ml_status status = ml_click_send_to_all(store, "frames", &rows->frames, error);
     if (status == ML_OK) {
         ml_crash_point("frames-sent");
-        status = send_to_all(store, "stacks", &rows->stacks, error);
+        status = ml_click_send_to_all(store, "stacks", &rows->stacks, error);
         ml_crash_point("stacks-sent");
+    }
+    if (status == ML_OK && rows->stacks.rows > 0) {
+        status = rename_sent(store, group, rows, error);
     }
     for (size_t i = 0; status == ML_OK && i < rows->stacks_put.slots_count; i++) {
         if (!ml_id_map_put(&store->sent, rows->stacks_put.slots[i])) {

@@ -83,5 +83,12 @@ ml_click_sweep(struct ml_click_store *store, bool *out_more, struct ml_error_mes
         status =
             sweep_at(store, i, "frames", "SELECT arrayJoin(frames) FROM stacks", out_more, error);
     }
+    /* So is what was called later, of either. */
+    for (size_t i = 0; status == ML_OK && !*out_more && i < store->nodes.count; i++) {
+        status = sweep_at(store, i, "renamed", "SELECT id FROM stacks", out_more, error);
+    }
+    for (size_t i = 0; status == ML_OK && !*out_more && i < store->nodes.count; i++) {
+        status = sweep_at(store, i, "given", "SELECT id FROM frames", out_more, error);
+    }
     return status == ML_OK && !*out_more ? ml_click_batches_swept(&store->batches, now_s) : status;
 }
