@@ -31,7 +31,7 @@ struct ml_store_engine {
       struct ml_error_message *error);
     /* See ml_store_interrupt. */
     void (*interrupt)(struct ml_store *store);
-    /* See ml_store_nameless and ml_store_name; NULL: names stay as they came. */
+    /* See ml_store_nameless and ml_store_name. */
     enum ml_status (*nameless
     )(struct ml_store *store,
       const char *build_id,

@@ -76,20 +76,13 @@ bool ml_nameless_add(struct ml_nameless *nameless, size_t *capacity, int64_t id,
     return true;
 }
 
-static enum ml_status refuse_names(struct ml_error_message *error) {
-    ml_error_set(error, "names come later to a store of SQLite alone: --store=sqlite:PATH");
-    return ML_ENV_REFUSED;
-}
-
 enum ml_status ml_store_nameless(
     struct ml_store *store,
     const char *build_id,
     struct ml_nameless *out_nameless,
     struct ml_error_message *error
 ) {
-    return store->engine->nameless != NULL
-               ? store->engine->nameless(store, build_id, out_nameless, error)
-               : refuse_names(error);
+    return store->engine->nameless(store, build_id, out_nameless, error);
 }
 
 enum ml_status ml_store_name(
@@ -100,9 +93,10 @@ enum ml_status ml_store_name(
     struct ml_named *out_named,
     struct ml_error_message *error
 ) {
-    return store->engine->name != NULL
-               ? store->engine->name(store, nameless, names, keys, out_named, error)
-               : refuse_names(error);
+    const enum ml_status status =
+        store->engine->name(store, nameless, names, keys, out_named, error);
+    ml_crash_point("named");
+    return status;
 }
 
 /* ---- what all engines say of a report */

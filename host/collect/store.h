@@ -82,8 +82,8 @@ struct ml_named {
     uint64_t frames, stacks;
 };
 
-/* The frames of modules of that build, whose owner has ml_nameless_fini. Errors: ML_ENV_SYSTEM;
- * ML_ENV_REFUSED: this store's names stay as they came; with an error message. */
+/* The frames of modules of that build, whose owner has ml_nameless_fini. Errors: ML_ENV_SYSTEM,
+ * with an error message. */
 ML_NODISCARD enum ml_status ml_store_nameless(
     struct ml_store *store,
     const char *build_id,

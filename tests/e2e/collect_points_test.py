@@ -23,6 +23,7 @@ TAKING = ("body-written", "body-synced", "line-written", "answered", "read", "in
 DELETING = ("wish-noted", "store-removed", "body-removed", "line-removed")
 SQLITE = ("adding", "removing", "sweeping")
 CLICKHOUSE = ("batch-noted", "frames-sent", "stacks-sent", "samples-sent", "samples-noted", "dumps-sent", "samples-removed")
+NAMING = ("given-sent", "renamed-sent", "turn-sent", "named")  # collect_symbolize_test.py's
 # Those that it comes to with each report; at others it is with each batch, wish or round.
 OFTEN = {"body-written", "body-synced", "line-written", "answered", "read", "store-removed", "body-removed", "line-removed", "removing", "samples-removed"}
 DYING = harness.OUT / "memlog-collect-dying"
@@ -120,7 +121,7 @@ class Points(Case):
         named = set()
         for path in (harness.ROOT / "host" / "collect").rglob("*.c"):
             named.update(re.findall(r'ml_crash_point\("([^"]+)"\)', path.read_text(encoding="utf-8")))
-        self.assertEqual(named, {*TAKING, *DELETING, *SQLITE, *CLICKHOUSE})
+        self.assertEqual(named, {*TAKING, *DELETING, *SQLITE, *CLICKHOUSE, *NAMING})
 
     def test_no_environment_lets_the_shipped_one_die(self):
         self.begin()

@@ -178,7 +178,10 @@ class Refused(Case):
             return answer.stderr
         self.assertIn("say where the reports are", refused("/bin/ls", code=2))
         self.assertIn("say which file has the names", refused("--store=sqlite:x", code=2))
-        self.assertIn("to a store of SQLite alone", refused("--store=clickhouse:http://x", "/bin/ls", code=2))
+        self.assertIn("a store is sqlite:PATH or clickhouse:URL", refused("--store=other:x", "/bin/ls", code=2))
+        self.assertIn("wants the collector's --spool=DIR", refused("--store=clickhouse:http://x", "/bin/ls", code=2))
+        self.assertIn("--store-auth is for", refused("--store=sqlite:x", "--store-auth=x", "/bin/ls", code=2))
+        self.assertIn("ledger.db: No such file", refused("--store=clickhouse:http://x", "--spool=nowhere", "/bin/ls", code=1))
         self.assertIn("No such file", refused("--store=sqlite:none", "/bin/ls", code=1))
         collector = self.collector()
         self.assertIn("--spool=DIR is the collector's", self.symbolize(collector, "--spool=nowhere", "/bin/ls", code=1))

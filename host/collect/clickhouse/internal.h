@@ -25,6 +25,7 @@ struct ml_click_store {
     struct ml_click_nodes nodes;
     struct ml_click_batches batches;
     struct ml_id_map sent; /* stacks that are at all nodes for sure */
+    int names_lock_fd;     /* names.c's; -1: none */
 };
 
 /* ---- prepare.c */
@@ -105,6 +106,23 @@ ML_NODISCARD enum ml_status ml_click_send_to_all(
     struct ml_click_store *store,
     const char *table,
     const struct ml_click_block *block,
+    struct ml_error_message *error
+);
+
+/* ---- names.c */
+
+enum ml_status ml_click_nameless(
+    struct ml_store *head,
+    const char *build_id,
+    struct ml_nameless *out_nameless,
+    struct ml_error_message *error
+);
+enum ml_status ml_click_name(
+    struct ml_store *head,
+    const struct ml_nameless *nameless,
+    const char *const *names,
+    const struct ml_team_keys *keys,
+    struct ml_named *out_named,
     struct ml_error_message *error
 );
 

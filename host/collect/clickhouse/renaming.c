@@ -5,6 +5,7 @@
 
 #include "host/collect/clickhouse/internal.h"
 #include "host/collect/clickhouse/table.h"
+#include "host/collect/crash_point.h"
 #include "host/collect/ids.h"
 
 enum { CHUNK = 4000 /* ids in one query */, TURNS_MAX = 4096 };
@@ -135,6 +136,7 @@ enum ml_status ml_click_rename(
     }
     if (status == ML_OK) {
         status = send_rows(renaming, &block, error);
+        ml_crash_point("renamed-sent");
     }
     ml_click_block_fini(&block);
     return status;

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS :db.stacks (team String, id Int64, names Int64, stack
 ENGINE = ReplacingMergeTree ORDER BY (team, id)
 
 -- Names that came later, whole at every node: functions of frames that came without, and what stacks with samples are called by them. The rows
--- of a turn in which names were given are seen when `turns` has it.
+-- of a turn of `memlog collect symbolize` are seen when `turns` has it (host/collect/clickhouse/names.c).
 CREATE TABLE IF NOT EXISTS :db.given (team String, id Int64, function String, turn Int64)
 ENGINE = ReplacingMergeTree ORDER BY (team, id, turn)
 

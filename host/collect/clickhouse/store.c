@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "host/collect/clickhouse/internal.h"
 #include "host/collect/crash_point.h"
@@ -384,6 +385,9 @@ static void close_store(struct ml_store *take_store) {
     ml_click_nodes_fini(&store->nodes);
     ml_click_batches_close(&store->batches);
     ml_id_map_fini(&store->sent);
+    if (store->names_lock_fd >= 0) {
+        (void)close(store->names_lock_fd);
+    }
     free(store->urls);
     free(store->login_path);
     free(store->batches_path);
@@ -399,6 +403,8 @@ enum ml_status ml_click_store_open(
         .remove = take_away,
         .upkeep = ml_click_upkeep,
         .interrupt = interrupt,
+        .nameless = ml_click_nameless,
+        .name = ml_click_name,
         .ask_open = ml_click_ask_open,
     };
     struct ml_click_store *store = calloc(1, sizeof(*store));
@@ -406,6 +412,7 @@ enum ml_status ml_click_store_open(
         return ML_ENV_MEMORY;
     }
     store->head.engine = &engine;
+    store->names_lock_fd = -1;
     store->urls = strdup(place->urls);
     store->login_path = place->login_path != NULL ? strdup(place->login_path) : NULL;
     store->batches_path = strdup(place->batches_path);

@@ -11,6 +11,7 @@
 
 #include "base/option_table.h"
 #include "host/collect/analyzer/naming.h"
+#include "host/collect/clickhouse/opening.h"
 #include "host/collect/db.h"
 #include "host/collect/ledger.h"
 #include "host/collect/store.h"
@@ -21,9 +22,10 @@ enum { EXIT_FAILED = 1, EXIT_WRONG = 2, FILES_MAX = 256, BUILD_ID_LEAST = 8, SUF
 
 struct symbolizing {
     const char *files[FILES_MAX + 1];
-    const char *store_path, *spool;
+    const char *store_path, *clickhouse; /* one of them */
+    const char *store_auth, *spool;
     bool quiet;
-    char analyzer_path[PATH_MAX];
+    char analyzer_path[PATH_MAX], spool_path[PATH_MAX];
     struct ml_log log;
     struct ml_store *store;
     struct ml_team_keys keys;
@@ -33,19 +35,44 @@ struct symbolizing {
 
 static bool read_store(void *to, const char *value, struct ml_error_message *why) {
     static const char sqlite[] = "sqlite:";
-    if (strncmp(value, sqlite, sizeof(sqlite) - 1) != 0 || value[sizeof(sqlite) - 1] == '\0') {
-        ml_error_set(why, "names come later to a store of SQLite alone: sqlite:PATH");
-        return false;
+    static const char clickhouse[] = "clickhouse:";
+    struct symbolizing *all = to;
+    all->store_path = all->clickhouse = NULL;
+    if (strncmp(value, sqlite, sizeof(sqlite) - 1) == 0 && value[sizeof(sqlite) - 1] != '\0') {
+        all->store_path = value + sizeof(sqlite) - 1;
+        return true;
     }
-    ((struct symbolizing *)to)->store_path = value + sizeof(sqlite) - 1;
-    return true;
+    if (strncmp(value, clickhouse, sizeof(clickhouse) - 1) == 0 &&
+        value[sizeof(clickhouse) - 1] != '\0') {
+        all->clickhouse = value + sizeof(clickhouse) - 1;
+        return true;
+    }
+    ml_error_set(why, "a store is sqlite:PATH or clickhouse:URL[,URL...]");
+    return false;
+}
+
+static const char *wrong(const struct symbolizing *all) {
+    if (all->store_path == NULL && all->clickhouse == NULL) {
+        return "say where the reports are: --store=sqlite:PATH or --store=clickhouse:URL[,URL...]";
+    }
+    if (all->clickhouse != NULL && all->spool == NULL) {
+        return "a store of ClickHouse wants the collector's --spool=DIR, too: it has the teams' "
+               "keys";
+    }
+    return all->clickhouse == NULL && all->store_auth != NULL
+               ? "--store-auth is for --store=clickhouse:URL"
+               : NULL;
 }
 
 static const struct ml_option options_list[] = {
     {.name = "--store",
      ML_READ_BY(read_store),
      .value = "KIND:PLACE",
-     .help = "where the reports are: sqlite:PATH"},
+     .help = "where the reports are: sqlite:PATH or clickhouse:URL[,URL...]"},
+    {.name = "--store-auth",
+     ML_PATH_TO(struct symbolizing, store_auth),
+     .value = "FILE",
+     .help = "the file with USER PASSWORD for the servers of ClickHouse"},
     {.name = "--spool",
      ML_PATH_TO(struct symbolizing, spool),
      .value = "DIR",
@@ -60,7 +87,7 @@ static const struct ml_option_table table = {
     .program = "memlog",
     .name = "collect symbolize",
     .summary = "give names to frames that reports came without",
-    .usage = "--store=sqlite:PATH [OPTIONS] FILE|BUILD_ID...",
+    .usage = "--store=KIND:PLACE [OPTIONS] FILE|BUILD_ID...",
     .about = "A program without symbols sends its stacks as module, build id and offset. FILE is "
              "the same build with symbols, or its debug file; of a BUILD_ID it is the one below "
              "/usr/lib/debug/.build-id. Stacks are renamed in all reports; no figure changes.",
@@ -88,18 +115,15 @@ static bool keys_add(struct ml_team_keys *keys, sqlite3_stmt *statement) {
     return true;
 }
 
+static void in_spool(const struct symbolizing *all, const char *name, char out_path[PATH_MAX]) {
+    (void)snprintf(out_path, PATH_MAX, "%.*s/%s", PATH_MAX - SUFFIX_BYTES, all->spool_path, name);
+}
+
 /* Of the ledger, which a collector may hold: reading its table needs no lock of it. */
 static bool keys_read(struct symbolizing *all, struct ml_error_message *error) {
     char path[PATH_MAX];
     struct ml_db db;
-    (void)snprintf(
-        path,
-        sizeof(path),
-        "%.*s%s/ledger.db",
-        PATH_MAX - 2 * SUFFIX_BYTES,
-        all->spool != NULL ? all->spool : all->store_path,
-        all->spool != NULL ? "" : ".spool"
-    );
+    in_spool(all, "ledger.db", path);
     if (access(path, R_OK | W_OK) != 0) {
         ml_error_set(error, "%s: %s; --spool=DIR is the collector's", path, strerror(errno));
         return false;
@@ -188,15 +212,41 @@ static bool symbolize(struct symbolizing *all, const char *word) {
 
 /* ---- all of them */
 
+/* Both are the collector's, and are there: none is made. */
+static enum ml_status open_store(struct symbolizing *all, struct ml_error_message *error) {
+    char batches_path[PATH_MAX];
+    if (all->store_path != NULL) {
+        return ml_store_open(all->store_path, &all->store, error);
+    }
+    in_spool(all, "batches.db", batches_path);
+    if (access(batches_path, R_OK | W_OK) != 0) {
+        ml_error_set(
+            error, "%s: %s; --spool=DIR is the collector's", batches_path, strerror(errno)
+        );
+        return ML_ENV_SYSTEM;
+    }
+    const struct ml_click_place place = {
+        .urls = all->clickhouse, .login_path = all->store_auth, .batches_path = batches_path};
+    return ml_click_store_open(&place, &all->store, error);
+}
+
 static int work(struct symbolizing *all) {
     struct ml_error_message error = {.text = ""};
     bool done = true;
-    if (access(all->store_path, R_OK | W_OK) != 0) {
+    if (all->store_path != NULL && access(all->store_path, R_OK | W_OK) != 0) {
         ml_say_error("%s: %s", all->store_path, strerror(errno));
         return EXIT_FAILED;
     }
+    (void)snprintf(
+        all->spool_path,
+        sizeof(all->spool_path),
+        "%.*s%s",
+        PATH_MAX - 2 * SUFFIX_BYTES,
+        all->spool != NULL ? all->spool : all->store_path,
+        all->spool != NULL ? "" : ".spool"
+    );
     if (ml_paths_find(ML_ANALYZER_FILE, all->analyzer_path, &error) != ML_OK ||
-        !keys_read(all, &error) || ml_store_open(all->store_path, &all->store, &error) != ML_OK) {
+        !keys_read(all, &error) || open_store(all, &error) != ML_OK) {
         ml_say_error("%s", error.text);
         return EXIT_FAILED;
     }
@@ -215,10 +265,10 @@ int ml_symbolize_run(char *const *words) {
         ml_option_table_help(&table, stdout);
         return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
     case ML_OPTIONS_READ:
-        if (all.store_path != NULL) {
+        if (wrong(&all) == NULL) {
             break;
         }
-        ml_error_set(&error, "say where the reports are: --store=sqlite:PATH");
+        ml_error_set(&error, "%s", wrong(&all));
         __attribute__((fallthrough));
     case ML_OPTIONS_WRONG:
         ml_say_error("%s", error.text);
