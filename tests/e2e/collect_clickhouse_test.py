@@ -15,6 +15,7 @@ import clickhouse
 import collecting
 import harness
 from collecting import bare, packed, pprof, trace
+from unnamed import NAMED, build, placed
 
 MIB = 1 << 20
 DAY_MS = 86400000
@@ -115,6 +116,20 @@ def reports(chance, now_ms, count=200):
     return bodies
 
 
+def unnamed(chance, now_ms, programs, count=150):
+    """Reports of builds b0 to b2 whose frames lie in these programs, as places: several of one function, recursion, callers with names."""
+    bodies = []
+    places = [*NAMED, "leak+5", "serve+6", "other", "a"]
+    stacks = [("main", *(chance.choice(places) for _ in range(chance.randrange(1, 6)))) for _ in range(40)]
+    for number in range(count):
+        _, _, build_id, addresses = programs[number % len(programs)]
+        rows = [(stack, *(chance.randrange(1 << 20) for _ in range(3))) for stack in chance.sample(stacks, 12)]
+        bodies.append((f"placed{number}", packed(placed(
+            build_id, addresses, rows, build=f"b{number % 3}", host=f"h{number % 11}", control=number % 4 != 0, nonce=number,
+            time_ns=(now_ms - chance.randrange(40 * DAY_MS)) * 1000000)), "default"))
+    return bodies
+
+
 class Answers(Case):
     def questions(self, small):
         (leaf, *_) = small.ask("top", program="prog")["stacks"]
@@ -207,6 +222,76 @@ class Answers(Case):
                 for stack in answer.get("stacks", ()):
                     stack["hosts"] = 0  # by samples alone
             self.assert_same(*told)
+
+    def symbolize(self, one, *files):
+        """What it says of each."""
+        answer = subprocess.run(
+            [str(harness.MEMLOG), "collect", "symbolize", f"--store={one.place}", *one.options, *map(str, files)], capture_output=True, text=True,
+            check=False, env=self.environment(), timeout=harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return answer.stderr
+
+    def test_names_that_come_later_are_the_same_in_both(self):
+        """To every question, of weeks with sums and without, build after build; also when reports come later, are removed, and all is filled anew."""
+        now_ms, chance = int(time.time() * 1000), random.Random(6)
+        programs = [build(self.folder, f"prog{number}", more=20 + number) for number in range(3)]
+
+        def edit(ledger):
+            ledger.execute("UPDATE reports SET received_ms = ? - (id % 3) * 7 * 86400000", (now_ms,))
+
+        small, large, nodes = self.both(reports(chance, now_ms) + unnamed(chance, now_ms, programs[:2]), edit)
+        there = "SELECT uniqExact(kept) FROM memlog.samples_local WHERE kept < toMonday(today())"
+        wanted = sum(int(node.ask(there)) for node in nodes)
+        self.wait_for("the sums", lambda: sum(int(node.ask("SELECT uniqExact(kept) FROM memlog.sums_local")) for node in nodes) == wanted)
+        time.sleep(0.5)  # it marks the last of them
+        samples = [node.ask("SELECT * FROM memlog.samples_local ORDER BY guid, stack, live, peak, total") for node in nodes]
+        before = len(small.ask("top", limit=10000)["stacks"])
+        for number in (0, 1):
+            told = {self.symbolize(one, programs[number][0]) for one in (small, large)}
+            self.assertRegex("".join(told), f"build {programs[number][2]}, 5 frames without a name, 5 named, [1-9][0-9]+ stacks renamed")
+            self.assertEqual(len(told), 1, told)
+            self.same_at_one_time(small, large)
+        self.assertGreater(self.compare(small, large), 400)
+        self.assertNotEqual(len(small.ask("top", limit=10000)["stacks"]), before)
+        for _ in range(2):  # doing it again changes nothing
+            self.assertEqual({self.symbolize(one, programs[0][0]).partition(", ")[2] for one in (small, large)}, {"0 frames without a name, 0 named, 0 stacks renamed\n"})
+        self.assertEqual([node.ask("SELECT * FROM memlog.samples_local ORDER BY guid, stack, live, peak, total") for node in nodes], samples)
+        late = [(f"late{guid}", body, team) for guid, body, team in unnamed(chance, now_ms, programs, 30)]
+        for one in (small, large):
+            for guid, body, _ in late:
+                self.assertEqual(one.send(body, guid=guid), 200)
+            self.settle(one)
+        for one in (small, large):
+            for guid in ("placed3", "placed4", "lateplaced2"):
+                self.assertEqual(one.request("DELETE", f"/api/v1/fleet/report?guid={guid}", token=one.tokens["default"]["admin"])[0], 200)
+        self.same_at_one_time(small, large)
+        for one in (small, large):
+            self.symbolize(one, programs[2][0])
+        self.same_at_one_time(small, large)
+        for one in (small, large):
+            one.stop()
+        for suffix in ("", "-wal", "-shm"):
+            (self.folder / "small" / f"fleet.db{suffix}").unlink(missing_ok=True)
+        for node in nodes:
+            node.ask("DROP DATABASE memlog")
+        (self.folder / "click" / "spool" / "batches.db").unlink()
+        for one in (small, large):
+            subprocess.run([str(harness.MEMLOG), "collect", f"--store={one.place}", *one.options, "--rebuild"], check=True, env=self.environment(),
+                           timeout=harness.TIMEOUT)
+            one.start("--retention=0")
+        self.assertEqual(len({self.symbolize(one, *(whole for whole, *_ in programs)) for one in (small, large)}), 1)
+        self.same_at_one_time(small, large)
+
+    def same_at_one_time(self, small, large):
+        """Reports that came apart have other times, and so other weeks: what has none of these is the same."""
+        for question, words in (("top", {"limit": 10000}), ("flame", {}), ("programs", {}), ("hosts", {"program": "prog"})):
+            told = [one.ask(question, **words) for one in (small, large)]
+            for answer in told:
+                for row in (*answer.get("programs", ()), *answer.get("hosts", ())):
+                    row["last_ms"] = 0
+                for row in answer.get("stacks", ()):
+                    row["most_live_bytes"] = 0  # SQLite's stays when the report goes that had it
+            self.assert_same(*told, question)
 
     def test_what_a_form_does_not_say_is_no_zero(self):
         """Means and shares are over the dumps that say a figure; also in stores that were filled before this was kept, and with one of them removed."""
