@@ -130,8 +130,8 @@ static bool put_names(const struct values *values, const char *name, struct ml_c
     } forms[] = {
         {"of_names",
          "names IN (:ids)",
-         "((names IN (:ids) AND stack NOT IN (:renamed)) OR stack IN (SELECT k FROM (:calls) AS "
-         "six WHERE later IN (:ids)))"},
+         "stack IN (SELECT id FROM :db.stacks WHERE team = :team AND names IN (:ids) AND id NOT IN "
+         "(:renamed) UNION ALL SELECT k FROM (:calls) AS six WHERE later IN (:ids))"},
         {"renamed", "", "SELECT id FROM :db.renamed WHERE :seen"},
         {"calls",
          "",
