@@ -129,6 +129,51 @@ class Overhead(harness.Case):
         self.assertEqual(entry["sampling"][0]["bytes"], START)
         self.assertLess(entry["overhead"]["shortest_bytes"], START)
 
+    def join(self, *words, options=(), late=None):
+        """A program that was started elsewhere, with what `memlog env` says. `late`: called with its pid while it runs. Its entries in the exit dump."""
+        command, dumps = self.memlog_command(["/bin/cat"], ("-q", "--no-page", "--overhead=1%", *options))
+        with subprocess.Popen(command, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+            self.wait_for("the run", lambda: self.say("ps").returncode == 0)
+            variables = json.loads(self.say("env", "--json").stdout)
+            with subprocess.Popen(list(map(str, words)), env=self.environment(**variables), cwd=self.folder) as joined:
+                if late is not None:
+                    late(joined.pid)
+            self.assertEqual(joined.returncode, 0)
+            run.stdin.close()
+        report = self.report(sorted(dumps.glob("*.exit.pftrace"))[-1])
+        return [entry for entry in report["processes"] if entry["name"] != "cat"]
+
+    def say(self, *words):
+        return subprocess.run(
+            [str(harness.MEMLOG), *map(str, words)], env=self.environment(), capture_output=True, text=True, timeout=harness.TIMEOUT, check=False,
+        )
+
+    def assert_governed(self, entry):
+        self.assertEqual((entry["overhead"]["promised_ppm"], entry["overhead"]["measured"]), (10000, True), entry["overhead"])
+        self.assertEqual(entry["sampling"][0]["bytes"], START)
+        self.assertLess(entry["overhead"]["shortest_bytes"], START)
+        self.assertEqual(entry["complete"], True, entry["trouble"])
+
+    def test_programs_that_join_by_the_environment(self):
+        program = self.built()
+        for how, count in (("", 1), ("fork", 2), ("exec", 2)):
+            with self.subTest(how=how):
+                entries = self.join(program, *CALM, 3000, how)
+                self.assertEqual(len(entries), count)
+                for entry in entries:
+                    self.assertTrue(entry["from_startup"])
+                    self.assertEqual(entry["overhead"]["promised_ppm"], 10000)
+                self.assert_governed(entries[-1])
+
+    def test_one_that_joins_where_nobody_is_recorded_and_is_started_late(self):
+        def start(pid):
+            self.wait_for("it", lambda: pid in [row["pid"] for row in json.loads(self.say("ps", "--json").stdout)["processes"]])
+            self.assertEqual(self.say("start", pid).returncode, 0)
+
+        (entry,) = self.join(self.built(), *CALM, 5000, options=("--memlog=manual",), late=start)
+        self.assertFalse(entry["from_startup"])
+        self.assert_governed(entry)
+
     def test_a_static_program_says_why_it_has_none(self):
         run = self.memlog(self.built("-static"), *CALM, 10, options=("--no-page", "--overhead=1%"))
         self.assertEqual(run.code, 0)

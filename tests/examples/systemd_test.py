@@ -1,4 +1,5 @@
 """examples/systemd: the units as they stand, run by a systemd of the test's own: a hardened unit is recorded, and goes on as it was."""
+import json
 import os
 import pathlib
 import re
@@ -204,6 +205,32 @@ class Running(Units):
                 report = self.report(dump)
                 self.assertEqual([len(report["processes"]), report["unrecorded"]], [2, []])
                 self.assertTrue(all(process["complete"] and process["from_startup"] for process in report["processes"]), report["processes"])
+
+    def test_a_promise_of_what_it_costs_holds_for_each_process_of_a_unit(self):
+        # As docs/services.md and the drop-in say it: a percent sign is systemd's own, too.
+        self.assertIn("`OPTIONS=--overhead=1%`", (harness.ROOT / "docs" / "services.md").read_text())
+        self.drop_in("memlog@", "options.conf", '[Service]\nEnvironment="OPTIONS=--overhead=1% --dump-interval=1h"\n')
+        text = (EXAMPLES / "memlog.conf").read_text()
+        self.assertIn("memlog run --overhead=1% ...", text)
+        text = text.replace("/usr/bin/memlog run ", f"{MEMLOG} run --overhead=1% ").replace("/usr/sbin/PROGRAM", self.command)
+        self.drop_in("plain", "memlog.conf", text)
+        self.systemctl("daemon-reload")
+        self.systemctl("start", "demo", "plain")
+        self.wait_for("its worker", lambda: len(self.processes("demo.service")) == 2)
+        self.systemctl("start", "memlog@demo")
+        for unit, sockets in (("memlog@demo", "XDG_RUNTIME_DIR=/run/memlog/memlog@demo"), ("plain", "UNUSED=")):
+            def costs(sockets=sockets):
+                answer = self.manager.call("env", sockets, MEMLOG, "ps", "--json").stdout
+                return [row.get("promised_ppm") for row in json.loads(answer)["processes"] if "cost_ppm" in row] if answer.startswith("{") else []
+
+            self.wait_for("what they cost", lambda costs=costs: costs() == [10000, 10000], seen=lambda unit=unit: self.log("memlog") + self.log(unit))
+            self.systemctl("stop", unit)
+            self.assertEqual(self.state(unit), ["success", "inactive"], self.log(unit))
+            (dump,) = self.dumps(unit).values()
+            entries = self.report(dump)["processes"]
+            self.assertEqual([(one["overhead"]["promised_ppm"], one["overhead"]["measured"]) for one in entries], [(10000, True)] * 2)
+            self.assertEqual([one["sampling"][0]["bytes"] for one in entries], [512 << 10] * 2)
+        self.assertEqual(self.state("demo"), ["success", "active"])
 
     def test_sockets_that_systemd_made_are_handed_on(self):
         (words,) = re.findall(r"`-- (sh -c .*) PROGRAM` hands them on", (harness.ROOT / "docs" / "services.md").read_text())
