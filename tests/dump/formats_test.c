@@ -263,7 +263,7 @@ static void pprof_sum(struct pprof_sums *sums) {
 
     memset(sums, 0, sizeof *sums);
     sums->first_string[0] = 'x';
-    ck_assert_int_eq(ml_pprof_write(&stacks, ML_METRIC_LIVE, file), ML_OK);
+    ck_assert_int_eq(ml_pprof_write(&stacks, ML_METRIC_LIVE, NULL, file), ML_OK);
     fflush(file);
     rewind(file);
     unzipped = gzdopen(dup(fileno(file)), "r");

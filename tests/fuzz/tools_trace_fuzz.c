@@ -95,7 +95,7 @@ static void write_others(struct ml_stacks *stacks, FILE *nowhere) {
 
     if (ml_stacks_prune(stacks, 100) != ML_OK || ml_stacks_merge_functions(stacks) != ML_OK ||
         ml_stacks_shorten(stacks, 3) != ML_OK || ml_stacks_prune_by(stacks, &rule) != ML_OK ||
-        ml_pprof_write(stacks, ML_METRIC_LIVE, nowhere) != ML_OK ||
+        ml_pprof_write(stacks, ML_METRIC_LIVE, NULL, nowhere) != ML_OK ||
         ml_heap_text_write(stacks, nowhere) != ML_OK ||
         ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, nowhere) != ML_OK ||
         ml_flame_write(stacks, stacks, ML_METRIC_LIVE, nowhere) != ML_OK ||

@@ -134,6 +134,11 @@ static struct ml_fleet_piece text_in(struct ml_fleet_piece part) {
     return last_in(last_in(part, ML_OTLP_ATTRIBUTE_VALUE).bytes, ML_OTLP_ANY_STRING).bytes;
 }
 
+/* Likewise, as a number; 0: it is none. */
+static uint64_t whole_in(struct ml_fleet_piece part) {
+    return last_in(last_in(part, ML_OTLP_ATTRIBUTE_VALUE).bytes, ML_OTLP_ANY_INT).value;
+}
+
 static bool take_attribute(struct reading *reading, struct ml_fleet_piece part) {
     static const struct {
         const char *key;
@@ -351,10 +356,6 @@ static bool take_resource_attribute(struct reading *reading, struct ml_fleet_pie
         size_t most;
     } known[] = {
         {"service.name", &head->program, MEMLOG_FLEET_BEGIN_REQUEST_PROGRAM_LIMIT},
-        {"service.version",
-         &head->program_version,
-         MEMLOG_FLEET_BEGIN_REQUEST_PROGRAM_VERSION_LIMIT},
-        {"host.name", &head->host, MEMLOG_FLEET_BEGIN_REQUEST_HOST_LIMIT},
         {"process.executable.build_id.gnu",
          &head->build_id,
          MEMLOG_FLEET_BEGIN_REQUEST_BUILD_ID_LIMIT},
@@ -365,6 +366,11 @@ static bool take_resource_attribute(struct reading *reading, struct ml_fleet_pie
             *known[i].to = ml_fleet_string_of(
                 reading->rows, ml_fleet_text(reading->rows, text_in(part), known[i].most)
             );
+        }
+    }
+    for (size_t i = 0; i < ML_SENDER_WORDS; i++) {
+        if (ml_fleet_is_text(key, ml_sender_names[i].key)) {
+            ml_fleet_told(reading->rows, (enum ml_sender_word)i, text_in(part), whole_in(part));
         }
     }
     return true;

@@ -290,9 +290,48 @@ tell(struct reading *reading, struct ml_string *to, struct ml_fleet_piece text, 
     }
 }
 
+/* Text behind "memlog: NOTE "; false: it begins otherwise. */
+static bool behind(struct ml_fleet_piece *text, const char *note) {
+    const size_t own = sizeof ML_SENDER_NOTE - 1;
+    const size_t length = strlen(note);
+
+    if (text->count_bytes <= own + length || memcmp(text->bytes + own, note, length) != 0 ||
+        text->bytes[own + length] != ' ') {
+        return false;
+    }
+    text->bytes += own + length + 1;
+    text->count_bytes -= own + length + 1;
+    return true;
+}
+
+/* A decimal number; beyond 19 digits it is none. */
+static uint64_t number_of(struct ml_fleet_piece text) {
+    enum { DIGITS_MAX = 19, TEN = 10 };
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < text.count_bytes; i++) {
+        if (text.bytes[i] < '0' || text.bytes[i] > '9' || i == DIGITS_MAX) {
+            return 0;
+        }
+        number = number * TEN + (uint64_t)(text.bytes[i] - '0');
+    }
+    return number;
+}
+
+/* False: it is another of memlog's notes. */
+static bool take_note(struct reading *reading, struct ml_fleet_piece text) {
+    for (size_t i = 0; i < ML_SENDER_WORDS; i++) {
+        if (behind(&text, ml_sender_names[i].note)) {
+            ml_fleet_told(reading->rows, (enum ml_sender_word)i, text, number_of(text));
+            return true;
+        }
+    }
+    return false;
+}
+
 /* memlog's own notes are "memlog: ...", then the program's name. */
 static void take_comment(struct reading *reading, uint64_t number) {
-    static const char own[] = "memlog: ";
+    static const char own[] = ML_SENDER_NOTE;
     static const char build[] = "memlog: build id ";
     struct memlog_fleet_begin_request *head = &reading->rows->head;
     const struct ml_fleet_piece text = string_of(reading, number);
@@ -304,6 +343,9 @@ static void take_comment(struct reading *reading, uint64_t number) {
         return;
     }
     reading->is_ours = true;
+    if (take_note(reading, text)) {
+        return;
+    }
     if (ml_fleet_is_text(text, "memlog: complete, nothing was lost")) {
         head->complete = true;
         head->covered = true;

@@ -167,6 +167,52 @@ bool ml_fleet_is_text(struct ml_fleet_piece text, const char *word) {
            (text.count_bytes == 0 || memcmp(text.bytes, word, text.count_bytes) == 0);
 }
 
+/* ---- the head */
+
+static void
+tell(struct ml_fleet_rows *rows, struct ml_string *to, struct ml_fleet_piece text, size_t most) {
+    if (to->count_bytes == 0) {
+        *to = ml_fleet_string_of(rows, ml_fleet_text(rows, text, most));
+    }
+}
+
+void ml_fleet_told(
+    struct ml_fleet_rows *rows,
+    enum ml_sender_word word,
+    struct ml_fleet_piece text,
+    uint64_t number
+) {
+    struct memlog_fleet_begin_request *head = &rows->head;
+    const uint32_t small = number <= ML_FLEET_PPM_MAX ? (uint32_t)number : ML_FLEET_PPM_MAX;
+
+    switch (word) {
+    case ML_SENDER_HOST:
+        tell(rows, &head->host, text, MEMLOG_FLEET_BEGIN_REQUEST_HOST_LIMIT);
+        break;
+    case ML_SENDER_VERSION:
+        tell(rows, &head->program_version, text, MEMLOG_FLEET_BEGIN_REQUEST_PROGRAM_VERSION_LIMIT);
+        break;
+    case ML_SENDER_REASON:
+        tell(rows, &head->reason, text, MEMLOG_FLEET_BEGIN_REQUEST_REASON_LIMIT);
+        break;
+    case ML_SENDER_TRIGGER:
+        tell(rows, &head->trigger, text, MEMLOG_FLEET_BEGIN_REQUEST_TRIGGER_LIMIT);
+        break;
+    case ML_SENDER_WEIGHT:
+        head->weight = number <= UINT32_MAX ? (uint32_t)number : 0;
+        break;
+    case ML_SENDER_PROMISED:
+        head->promised_ppm = small;
+        break;
+    case ML_SENDER_COST:
+        head->cost_ppm = small;
+        head->told |= MEMLOG_FLEET_TOLD_COST;
+        break;
+    case ML_SENDER_WORDS:
+        break;
+    }
+}
+
 /* ---- figures */
 
 uint64_t *ml_fleet_figure(

@@ -8,6 +8,7 @@
 
 #include "tools/analyzer/fleet/form.h"
 #include "tools/analyzer/fleet/rows.h"
+#include "tools/analyzer/formats/sender.h"
 
 /* A file that was mapped. */
 struct ml_fleet_mapping {
@@ -60,6 +61,18 @@ uint32_t ml_fleet_path_stack(struct ml_fleet_places *places, uint32_t thread);
 uint32_t ml_fleet_text(struct ml_fleet_rows *rows, struct ml_fleet_piece text, size_t most_bytes);
 uint32_t ml_fleet_file(struct ml_fleet_rows *rows, struct ml_fleet_piece path);
 bool ml_fleet_is_text(struct ml_fleet_piece text, const char *word);
+
+/* All of a process's time. Who says more is not believed. */
+enum { ML_FLEET_PPM_MAX = 1000000 };
+
+/* What is said of the report beside figures (tools/analyzer/formats/sender.h), as a text or as a
+ * number. Of two values the first counts. */
+void ml_fleet_told(
+    struct ml_fleet_rows *rows,
+    enum ml_sender_word word,
+    struct ml_fleet_piece text,
+    uint64_t number
+);
 
 /* The figure of that name in a profile of a heap, and what it tells. NULL: it is none of ours. */
 uint64_t *ml_fleet_figure(

@@ -6,6 +6,8 @@
 
 #include <jansson.h>
 
+#include "tools/analyzer/fleet/profile.h"
+
 /* A process's dump as it is read. */
 struct reading {
     struct ml_fleet_rows *rows;
@@ -320,6 +322,12 @@ static void head_read(struct ml_fleet_rows *rows, const json_t *metadata) {
     head->complete = json_is_true(json_object_get(own, "complete"));
     head->covered = json_is_true(json_object_get(own, "covered"));
     head->sampling_bytes = member(own, "sampling_bytes");
+    ml_fleet_told(
+        rows, ML_SENDER_PROMISED, (struct ml_fleet_piece){0}, member(own, "promised_ppm")
+    );
+    if (json_object_get(own, "cost_ppm")) {
+        ml_fleet_told(rows, ML_SENDER_COST, (struct ml_fleet_piece){0}, member(own, "cost_ppm"));
+    }
     head->processes = member(own, "processes");
     head->left_bytes = member(own, "left_bytes");
     head->told |= MEMLOG_FLEET_TOLD_LIVE | (own ? MEMLOG_FLEET_TOLD_COMPLETE : 0);

@@ -14,9 +14,10 @@
  *
  * Shape:  "memlog": {"version": 1, "guid": HEX, "program": NAME, "build_id": HEX, "host": NAME,
  *         "program_version": TEXT, "time_ns": N, "reason": NAME, "trigger": NAME, "weight": N,
- *         "complete": BOOL, "covered": BOOL, "sampling_bytes": N, "live_bytes": N, "left_bytes": N,
- *         "peak_bytes": N, "total_bytes": N, "processes": N}; what is not known is left out.
- * Units:  time_ns since 1970. */
+ *         "complete": BOOL, "covered": BOOL, "sampling_bytes": N, "promised_ppm": N, "cost_ppm": N,
+ *         "live_bytes": N, "left_bytes": N, "peak_bytes": N, "total_bytes": N, "processes": N};
+ *         cost_ppm is that of the process that memlog cost most (--overhead); what is not known is
+ * left out. Units:  time_ns since 1970. */
 void ml_chrome_metadata(
     struct ml_json *json, const struct ml_profile *profile, const struct ml_chrome_report *report
 );

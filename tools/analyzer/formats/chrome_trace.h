@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "ipc/wire/ml_status.h"
+#include "tools/analyzer/formats/sender.h"
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"
@@ -26,10 +27,8 @@
  * Strings are borrowed. */
 struct ml_chrome_report {
     const char *guid;
-    const char *host;     /* that sends it, by its own word; "" or NULL: not told */
-    const char *version;  /* of the program, by its user's word; likewise */
+    const struct ml_sender *sender;
     const char *build_id; /* of the program, in hex; "": none */
-    uint64_t weight;      /* of a control dump: one look in so many makes one; 0: not known */
 };
 
 /* One dump. */

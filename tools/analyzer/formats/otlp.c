@@ -24,6 +24,7 @@ struct message {
 struct writer {
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
+    const struct ml_sender *sender;                             /* NULL: none */
     struct message functions, strings, attributes, stack_table; /* of the dictionary, ready */
     struct ml_string_table texts;                               /* those in `strings` */
     uint32_t functions_count, attributes_count, stacks_count;
@@ -108,19 +109,29 @@ static uint32_t word_at(struct writer *writer, const char *word) {
     return text_at(writer, (struct ml_profile_text){.bytes = word, .count_bytes = strlen(word)});
 }
 
-/* An attribute in the dictionary: a text, or a number when `text` is NULL. */
+/* A text, or a number when `text` is NULL. */
+static void put_any(
+    struct writer *writer,
+    struct message *value,
+    const struct ml_profile_text *text,
+    uint64_t number
+) {
+    if (text) {
+        put_text(writer, value, ML_OTLP_ANY_STRING, text);
+    } else {
+        put_varint(writer, value, ML_OTLP_ANY_INT << 3 | WIRE_VARINT);
+        put_varint(writer, value, number);
+    }
+}
+
+/* An attribute in the dictionary, of either kind. */
 static uint32_t attribute_at(
     struct writer *writer, const char *key, const struct ml_profile_text *text, uint64_t number
 ) {
     struct message value = {0};
     struct message attribute = {0};
 
-    if (text) {
-        put_text(writer, &value, ML_OTLP_ANY_STRING, text);
-    } else {
-        put_varint(writer, &value, ML_OTLP_ANY_INT << 3 | WIRE_VARINT);
-        put_varint(writer, &value, number);
-    }
+    put_any(writer, &value, text, number);
     put_number(writer, &attribute, ML_OTLP_ATTRIBUTE_KEY, word_at(writer, key));
     put_message(writer, &attribute, ML_OTLP_ATTRIBUTE_VALUE, &value);
     put_message(writer, &writer->attributes, ML_OTLP_DICTIONARY_ATTRIBUTES, &attribute);
@@ -383,14 +394,19 @@ put_memory(struct writer *writer, struct message *to, const char *guid, uint32_t
     end_profile(writer, to, &profile, guid, FIGURES);
 }
 
+/* A text, or a number when `text` is NULL. */
 static void put_resource_attribute(
-    struct writer *writer, struct message *resource, const char *key, struct ml_profile_text text
+    struct writer *writer,
+    struct message *resource,
+    const char *key,
+    const struct ml_profile_text *text,
+    uint64_t number
 ) {
     const struct ml_profile_text key_text = {.bytes = key, .count_bytes = strlen(key)};
     struct message value = {0};
     struct message attribute = {0};
 
-    put_text(writer, &value, ML_OTLP_ANY_STRING, &text);
+    put_any(writer, &value, text, number);
     put_text(writer, &attribute, ML_OTLP_KEY_VALUE_KEY, &key_text);
     put_message(writer, &attribute, ML_OTLP_KEY_VALUE_VALUE, &value);
     put_message(writer, resource, ML_OTLP_RESOURCE_ATTRIBUTES, &attribute);
@@ -399,12 +415,23 @@ static void put_resource_attribute(
 static void put_resource(struct writer *writer, struct message *to) {
     char hex[ML_PROFILE_HEX_BYTES];
     struct ml_profile_text build = {.bytes = ml_profile_build_id(writer->profile, hex)};
+    struct ml_sender_value values[ML_SENDER_WORDS];
     struct message resource = {0};
 
     build.count_bytes = strlen(hex);
-    put_resource_attribute(writer, &resource, "service.name", writer->profile->program);
+    ml_sender_values(writer->profile, writer->sender, values);
+    put_resource_attribute(writer, &resource, "service.name", &writer->profile->program, 0);
     if (build.count_bytes > 0) {
-        put_resource_attribute(writer, &resource, "process.executable.build_id.gnu", build);
+        put_resource_attribute(writer, &resource, "process.executable.build_id.gnu", &build, 0);
+    }
+    for (size_t i = 0; i < ML_SENDER_WORDS; i++) {
+        const char *text = values[i].text;
+        const struct ml_profile_text told = {.bytes = text, .count_bytes = text ? strlen(text) : 0};
+        if (values[i].is_told) {
+            put_resource_attribute(
+                writer, &resource, ml_sender_names[i].key, text ? &told : NULL, values[i].number
+            );
+        }
     }
     put_message(writer, to, ML_OTLP_RESOURCE_PROFILES_RESOURCE, &resource);
 }
@@ -473,9 +500,11 @@ static enum ml_status write_gzipped(const struct message *request, FILE *out) {
     return ml_gzip_close(gzip, ML_OK);
 }
 
-enum ml_status ml_otlp_write(const struct ml_stacks *stacks, const char *guid, FILE *out) {
+enum ml_status ml_otlp_write(
+    const struct ml_stacks *stacks, const char *guid, const struct ml_sender *sender, FILE *out
+) {
     const struct ml_profile *profile = stacks->profile;
-    struct writer writer = {.profile = profile, .stacks = stacks};
+    struct writer writer = {.profile = profile, .stacks = stacks, .sender = sender};
     struct message request = {0};
     uint32_t(*attributes)[3] = calloc(profile->processes_count + 1, sizeof *attributes);
     enum ml_status status = ML_ENV_MEMORY;

@@ -463,6 +463,30 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
     );
 }
 
+static void
+put_notes(struct writer *writer, const struct ml_sender *sender, struct ml_arena *arena) {
+    struct ml_sender_value values[ML_SENDER_WORDS];
+    char number[24];
+
+    ml_sender_values(writer->profile, sender, values);
+    for (size_t i = 0; i < ML_SENDER_WORDS; i++) {
+        const char *note = ml_sender_names[i].note;
+        const char *text = values[i].text ? values[i].text : number;
+        if (!values[i].is_told) {
+            continue;
+        }
+        snprintf(number, sizeof number, "%" PRIu64, values[i].number);
+        const size_t bytes = sizeof ML_SENDER_NOTE + strlen(note) + 1 + strlen(text);
+        char *comment = ml_arena_take(arena, bytes);
+        if (!comment) {
+            fail(writer, ML_ENV_MEMORY);
+            return;
+        }
+        snprintf(comment, bytes, ML_SENDER_NOTE "%s %s", note, text);
+        put_number(writer, ml_pprof_Profile_comment_tag, (uint64_t)text_at(writer, comment));
+    }
+}
+
 static void put_strings(struct writer *writer) {
     for (size_t i = 0; writer->status == ML_OK && i < writer->strings.count; i++) {
         const struct ml_profile_text *string = &writer->strings.strings[i];
@@ -512,11 +536,12 @@ static void put_side(struct writer *writer, struct ml_arena *arena) {
     put_no_stack_location(writer);
 }
 
-enum ml_status ml_pprof_write_diff(
+static enum ml_status write_all(
     const struct ml_stacks *after,
     const struct ml_stacks *before,
     enum ml_pprof_base base,
     enum ml_metric metric,
+    const struct ml_sender *sender,
     FILE *out
 ) {
     FILE *gzip = ml_gzip_open(out);
@@ -532,6 +557,7 @@ enum ml_status ml_pprof_write_diff(
                          (!before || ml_profile_knows_pages(before->profile));
     turn_to(&writer, after, false);
     put_head(&writer, metric);
+    put_notes(&writer, sender, &arena);
     put_side(&writer, &arena);
     if (before) {
         writer.is_labelled = base == ML_PPROF_DIFF_BASE;
@@ -551,6 +577,18 @@ enum ml_status ml_pprof_write_diff(
     return writer.status;
 }
 
-enum ml_status ml_pprof_write(const struct ml_stacks *stacks, enum ml_metric metric, FILE *out) {
-    return ml_pprof_write_diff(stacks, NULL, ML_PPROF_BASE, metric, out);
+enum ml_status ml_pprof_write_diff(
+    const struct ml_stacks *after,
+    const struct ml_stacks *before,
+    enum ml_pprof_base base,
+    enum ml_metric metric,
+    FILE *out
+) {
+    return write_all(after, before, base, metric, NULL, out);
+}
+
+enum ml_status ml_pprof_write(
+    const struct ml_stacks *stacks, enum ml_metric metric, const struct ml_sender *sender, FILE *out
+) {
+    return write_all(stacks, NULL, ML_PPROF_BASE, metric, sender, out);
 }

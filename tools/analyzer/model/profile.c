@@ -304,6 +304,28 @@ uint64_t ml_profile_sampling_bytes(const struct ml_profile *profile) {
     return sampling_bytes;
 }
 
+uint32_t ml_profile_promised_ppm(const struct ml_profile *profile) {
+    uint32_t promised_ppm = 0;
+
+    for (size_t i = 0; i < profile->processes_count && promised_ppm == 0; i++) {
+        promised_ppm = profile->processes[i].overhead.promised_ppm;
+    }
+    return promised_ppm;
+}
+
+const struct ml_profile_process *ml_profile_costliest(const struct ml_profile *profile) {
+    const struct ml_profile_process *most = NULL;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        if (process->overhead.was_measured &&
+            (!most || ml_profile_cost_ppm(process) > ml_profile_cost_ppm(most))) {
+            most = process;
+        }
+    }
+    return most;
+}
+
 uint64_t ml_profile_images(const struct ml_profile *profile) {
     uint64_t count = 0;
 

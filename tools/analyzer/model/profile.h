@@ -569,6 +569,12 @@ static inline uint32_t ml_profile_cost_ppm(const struct ml_profile_process *proc
     return process->overhead.recording_ppm + process->overhead.passing_ppm;
 }
 
+/* What --overhead promised; 0: nothing. */
+uint32_t ml_profile_promised_ppm(const struct ml_profile *profile);
+
+/* The process that memlog costs most of those whose cost was measured. NULL: none was. */
+const struct ml_profile_process *ml_profile_costliest(const struct ml_profile *profile);
+
 /* Whether nothing was lost, in recording or in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);
 

@@ -121,27 +121,18 @@ static void cost_text(
 
 void ml_report_overhead(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
-    const struct ml_profile_process *most = NULL;
+    const uint32_t promised_ppm = ml_profile_promised_ppm(profile);
     uint64_t shortest = UINT64_MAX;
-    uint32_t promised_ppm = 0;
     char text[OVERHEAD_BYTES];
 
     for (size_t i = 0; i < profile->processes_count; i++) {
-        const struct ml_profile_process *process = &profile->processes[i];
-        const uint64_t finest = process->overhead.shortest_bytes;
-        if (process->overhead.promised_ppm != 0) {
-            promised_ppm = process->overhead.promised_ppm;
-            shortest = finest != 0 && finest < shortest ? finest : shortest;
-        }
-        if (process->overhead.was_measured &&
-            (!most || ml_profile_cost_ppm(process) > ml_profile_cost_ppm(most))) {
-            most = process;
-        }
+        const uint64_t finest = profile->processes[i].overhead.shortest_bytes;
+        shortest = finest != 0 && finest < shortest ? finest : shortest;
     }
     if (promised_ppm == 0) {
         return;
     }
-    cost_text(profile, promised_ppm, most, text);
+    cost_text(profile, promised_ppm, ml_profile_costliest(profile), text);
     if (shortest < ml_profile_sampling_bytes(profile)) {
         const size_t used = strlen(text);
         snprintf(

@@ -21,16 +21,19 @@ static bool is_control(const struct ml_profile *profile) {
     return strcmp(ml_profile_trigger_name(profile->trigger.kind), "control") == 0;
 }
 
+static struct ml_sender sender_of(const struct ml_upload *upload) {
+    return (struct ml_sender
+    ){.host = upload->host,
+      .version = upload->version,
+      .weight = is_control(upload->stacks->profile) ? upload->weight : 0};
+}
+
 static enum ml_status write_trace(const struct ml_upload *upload, FILE *out) {
     const struct ml_profile *profile = upload->stacks->profile;
     char build[ML_PROFILE_HEX_BYTES];
+    const struct ml_sender sender = sender_of(upload);
     const struct ml_chrome_report report = {
-        .guid = upload->guid,
-        .host = upload->host,
-        .version = upload->version,
-        .build_id = build,
-        .weight = is_control(profile) ? upload->weight : 0,
-    };
+        .guid = upload->guid, .sender = &sender, .build_id = build};
     const struct ml_chrome_dump dump = {
         .report = &report,
         .stacks = upload->stacks,
@@ -105,6 +108,7 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     const struct ml_profile *profile = upload->stacks->profile;
     char build[ML_PROFILE_HEX_BYTES];
     char version[2 * 64 + sizeof "unknown-trace"];
+    const struct ml_profile_process *costliest = ml_profile_costliest(profile);
     enum ml_status status = ML_OK;
 
     (void)ml_profile_build_id(profile, build);
@@ -123,6 +127,12 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     put_part(upload, out, "trigger", ml_profile_trigger_name(profile->trigger.kind));
     put_part(upload, out, "complete", ml_profile_is_complete(profile) ? "true" : "false");
     put_part(upload, out, "covered", ml_profile_is_covered(profile) ? "true" : "false");
+    if (ml_profile_promised_ppm(profile) != 0) {
+        put_number(upload, out, "promised_ppm", ml_profile_promised_ppm(profile));
+    }
+    if (costliest) {
+        put_number(upload, out, "cost_ppm", ml_profile_cost_ppm(costliest));
+    }
     put_number(upload, out, "live_bytes", profile->running.bytes);
     put_number(upload, out, "left_bytes", profile->left.bytes);
     put_number(upload, out, "peak_bytes", profile->tree.peak_bytes);
@@ -137,12 +147,17 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
 
 /* ---- Pyroscope */
 
+static enum ml_status write_pprof(const struct ml_upload *upload, FILE *out) {
+    const struct ml_sender sender = sender_of(upload);
+    return ml_pprof_write(upload->stacks, ML_METRIC_LIVE, &sender, out);
+}
+
 static enum ml_status pprof_make(const struct ml_upload *upload, struct ml_upload_bytes *out_body) {
     FILE *file = open_memstream(&out_body->bytes, &out_body->count_bytes);
     enum ml_status status = ML_ENV_MEMORY;
 
     if (file) {
-        status = ml_pprof_write(upload->stacks, ML_METRIC_LIVE, file);
+        status = write_pprof(upload, file);
         if (fclose(file) != 0 && status == ML_OK) {
             status = ML_ENV_MEMORY;
         }
@@ -226,10 +241,15 @@ static enum ml_status write_ingest(const struct ml_upload *upload, FILE *out) {
     fputs("\r\n", out);
     part_head(upload, out, "profile");
     fputs("; filename=\"profile.pprof\"\r\nContent-Type: application/octet-stream\r\n\r\n", out);
-    status = ml_pprof_write(upload->stacks, ML_METRIC_LIVE, out);
+    status = write_pprof(upload, out);
     fputs("\r\n", out);
     put_end(upload, out);
     return status;
+}
+
+static enum ml_status write_otlp(const struct ml_upload *upload, FILE *out) {
+    const struct ml_sender sender = sender_of(upload);
+    return ml_otlp_write(upload->stacks, upload->guid, &sender, out);
 }
 
 static enum ml_status write_form(const struct ml_upload *upload, FILE *out) {
@@ -239,13 +259,13 @@ static enum ml_status write_form(const struct ml_upload *upload, FILE *out) {
     case ML_UPLOAD_TRACE:
         return write_trace(upload, out);
     case ML_UPLOAD_PPROF:
-        return ml_pprof_write(upload->stacks, ML_METRIC_LIVE, out);
+        return write_pprof(upload, out);
     case ML_UPLOAD_PYROSCOPE:
         return write_pyroscope(upload, out);
     case ML_UPLOAD_PYROSCOPE_INGEST:
         return write_ingest(upload, out);
     case ML_UPLOAD_OTLP:
-        return ml_otlp_write(upload->stacks, upload->guid, out);
+        return write_otlp(upload, out);
     default:
         return ML_ENV_MISSING;
     }
