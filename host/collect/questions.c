@@ -284,6 +284,9 @@ static void answer_builds(struct ml_answering *answering) {
         ml_json_number_member(
             &answering->json, "dumps_without_peak", ml_store_rows_number(rows, 11)
         );
+        put_figure(&answering->json, "mean_cost_ppm", rows, 12);
+        put_figure(&answering->json, "dumps_with_cost", rows, 13);
+        put_figure(&answering->json, "dumps_over_promise", rows, 14);
         ml_json_close(&answering->json, '}');
     }
     ml_json_close(&answering->json, ']');
@@ -349,8 +352,10 @@ static void answer_reports(struct ml_answering *answering) {
         {"total_bytes", COLUMN_NUMBER},
         {"private_bytes", COLUMN_NUMBER},
         {"left_bytes", COLUMN_NUMBER},
+        {"promised_ppm", COLUMN_NUMBER},
+        {"cost_ppm", COLUMN_NUMBER},
         {NULL, COLUMN_TEXT}};
-    enum { TOLD = 18 };
+    enum { TOLD = 20 };
     struct ml_json *json = &answering->json;
     struct ml_store_rows *rows =
         ml_answering_find(answering, ML_SQL_REPORTS, answering->question->stack);

@@ -121,8 +121,8 @@ uint64_t ml_store_time_ms(const struct ml_store_item *item) {
 
 uint32_t ml_store_told(const struct ml_store_item *item) {
     const uint32_t told = item->report->head.told;
-    return MEMLOG_FLEET_TOLD_LIVE |
-           (told & (MEMLOG_FLEET_TOLD_PEAK | MEMLOG_FLEET_TOLD_TOTAL | MEMLOG_FLEET_TOLD_COMPLETE));
+    return MEMLOG_FLEET_TOLD_LIVE | (told & (MEMLOG_FLEET_TOLD_PEAK | MEMLOG_FLEET_TOLD_TOTAL |
+                                             MEMLOG_FLEET_TOLD_COMPLETE | MEMLOG_FLEET_TOLD_COST));
 }
 
 struct ml_string ml_store_host(const struct ml_store_item *item) {

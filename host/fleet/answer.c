@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "base/size.h"
 #include "base/utf8.h"
+#include "host/policy/overhead.h"
 
 enum { FORM_VERSION = 1, BUILD_LETTERS = 12, SURROGATES = 0x10000 };
 
@@ -86,6 +87,16 @@ const char *ml_fleet_figure(const json_t *object, const char *name, char out[ML_
         return out;
     }
     return ml_fleet_bytes(ml_fleet_number(object, name), out);
+}
+
+const char *ml_fleet_cost(const json_t *object, const char *name, char out[ML_FLEET_CELL_BYTES]) {
+    char text[ML_OVERHEAD_PERCENT_BYTES];
+    const double ppm = fmin(ML_PPM, ml_fleet_number(object, name));
+    const bool is_told = json_is_number(json_object_get(object, name)) && ppm >= 0;
+    (void)snprintf(
+        out, ML_FLEET_CELL_BYTES, "%s", is_told ? ml_overhead_percent((uint32_t)ppm, text) : "-"
+    );
+    return out;
 }
 
 const char *ml_fleet_share(double share, char out[ML_FLEET_CELL_BYTES]) {

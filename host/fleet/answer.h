@@ -44,6 +44,9 @@ const char *ml_fleet_time(double ms, char out[ML_FLEET_CELL_BYTES]);
 /* A member of bytes; "-" where nothing told it. */
 const char *ml_fleet_figure(const json_t *object, const char *name, char out[ML_FLEET_CELL_BYTES]);
 
+/* Millionths as percent: "0.6 %"; "-": it is not told. */
+const char *ml_fleet_cost(const json_t *object, const char *name, char out[ML_FLEET_CELL_BYTES]);
+
 /* The name of a frame: a function, or module+0xoffset. */
 const char *ml_fleet_frame(const json_t *frame, char out[ML_FLEET_NAME_BYTES]);
 

@@ -107,11 +107,34 @@ static void add_interval(struct ml_fleet_table *table, const json_t *control) {
     ml_fleet_table_add(table, cell);
 }
 
+/* memlog's own cost: where --overhead was not kept. */
+static void put_over_promise(const json_t *answer, FILE *out) {
+    double told = 0;
+    double over = 0;
+    char over_text[ML_FLEET_CELL_BYTES];
+    char told_text[ML_FLEET_CELL_BYTES];
+    for (size_t i = 0; i < ml_fleet_count(answer, "builds"); i++) {
+        const json_t *one = ml_fleet_element(answer, "builds", i);
+        told += ml_fleet_number(one, "dumps_with_cost");
+        over += ml_fleet_number(one, "dumps_over_promise");
+    }
+    if (over > 0) {
+        (void)fprintf(
+            out,
+            "memlog cost more than --overhead promised in %s of %s dump%s that told its cost\n",
+            ml_fleet_many(over, over_text),
+            ml_fleet_many(told, told_text),
+            told == 1 ? "" : "s"
+        );
+    }
+}
+
 void ml_fleet_show_builds(const struct ml_fleet_asked *asked, const json_t *answer, FILE *out) {
     static const char *const headings[] = {
-        "FIRST (UTC)", "DUMPS", "CHANCE", "HOSTS", "MEAN LIVE BY CHANCE", "<BUILD", NULL};
+        "FIRST (UTC)", "DUMPS", "CHANCE", "HOSTS", "COST", "MEAN LIVE BY CHANCE", "<BUILD", NULL};
     struct ml_fleet_table table = ml_fleet_table_of(headings);
     const size_t count = ml_fleet_count(answer, "builds");
+    char cell[ML_FLEET_CELL_BYTES];
     for (size_t i = 0; i < count; i++) {
         const json_t *one = ml_fleet_element(answer, "builds", i);
         const json_t *control = json_object_get(one, "control");
@@ -119,10 +142,12 @@ void ml_fleet_show_builds(const struct ml_fleet_asked *asked, const json_t *answ
         add_many(&table, one, "dumps");
         add_many(&table, control, "dumps");
         add_many(&table, one, "hosts");
+        ml_fleet_table_add(&table, ml_fleet_cost(one, "mean_cost_ppm", cell));
         add_interval(&table, control);
         add_version(&table, one);
     }
     put_table(&table, out);
+    put_over_promise(answer, out);
     ml_fleet_put_next(asked, count > 1 ? "diff" : "top", asked->options->program, out);
 }
 

@@ -216,6 +216,26 @@ static void put_fact(FILE *out, const char *name, const char *text) {
     }
 }
 
+/* What memlog cost, and whether its promise was kept. */
+static void put_cost(const json_t *one, FILE *out) {
+    const double promised_ppm = ml_fleet_number(one, "promised_ppm");
+    char cost[ML_FLEET_CELL_BYTES];
+    char promised[ML_FLEET_CELL_BYTES];
+    if (!json_is_number(json_object_get(one, "cost_ppm"))) {
+        return;
+    }
+    (void)fprintf(out, "cost       %s of processor time", ml_fleet_cost(one, "cost_ppm", cost));
+    if (promised_ppm > 0) {
+        (void)fprintf(
+            out,
+            ", %s promised%s",
+            ml_fleet_cost(one, "promised_ppm", promised),
+            ml_fleet_number(one, "cost_ppm") > promised_ppm ? ": not kept" : ""
+        );
+    }
+    (void)fputs("\n", out);
+}
+
 static void put_facts(const json_t *one, FILE *out) {
     char cell[ML_FLEET_CELL_BYTES];
     char live[ML_FLEET_CELL_BYTES];
@@ -248,6 +268,7 @@ static void put_facts(const json_t *one, FILE *out) {
             ml_fleet_bytes(ml_fleet_number(one, "sampling_bytes"), cell)
         );
     }
+    put_cost(one, out);
 }
 
 void ml_fleet_show_report(const struct ml_fleet_asked *asked, const json_t *answer, FILE *out) {

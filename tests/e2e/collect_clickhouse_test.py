@@ -103,7 +103,7 @@ def reports(chance, now_ms, count=200):
         bodies.append((f"g{number}", packed(trace(
             rows if number else [], program="prog" if number % 5 else chance.choice(NASTY), build=f"b{number % 3}" if number % 5 != 1 else "", host=f"h{number % 11}",
             version=f"1.{number % 4}", control=number % 4 != 0, process=chance.choice(("prog", "helper")), role=chance.choice(("main", NASTY[0])),
-            time_ns=(now_ms - chance.randrange(40 * DAY_MS)) * 1000000)), "default"))
+            time_ns=(now_ms - chance.randrange(40 * DAY_MS)) * 1000000, **({"promised_ppm": 10000, "cost_ppm": 80 * number} if number % 2 else {}))), "default"))
     for number in range(12):  # as others send them: without a peak, and without totals, too
         rows = [(stack, *(chance.randrange(1 << 20) for _ in range(3))) for stack in chance.sample(stacks, 9)]
         kind = number % 4
@@ -350,6 +350,42 @@ class Answers(Case):
             self.assertIsNone(one.ask("report", guid="late")["reports"][0]["complete"])
             self.assertEqual(one.request("DELETE", "/api/v1/fleet/report?guid=late", token=one.tokens["default"]["admin"])[0], 200)
         look(1)
+
+    def test_what_memlog_cost_is_kept_by_both(self):
+        """The mean is over the reports that say it; a store that was filled before has none that do."""
+        costs = ((4000, 10000), (7001, 10000), (12000, 10000), (300, None), (None, 10000), (None, None))
+        bodies = [(f"g{number}", packed(trace([(LEAK, MIB, MIB, MIB)], **{key: value for key, value in (("cost_ppm", cost), ("promised_ppm", promised)) if value})),
+                   "default") for number, (cost, promised) in enumerate(costs)]
+        bodies.append(("lies", packed(trace([(LEAK, MIB, MIB, MIB)], build="lies", cost_ppm=1 << 40, promised_ppm=-3)), "default"))
+        small, large, nodes = self.both(bodies)
+
+        def look(one, told, build):
+            reports = {report["guid"]: report for report in one.ask("reports")["reports"]}
+            self.assertEqual([(reports[f"g{number}"]["cost_ppm"], reports[f"g{number}"]["promised_ppm"]) for number in range(len(told))], list(told))
+            (found,) = [each for each in one.ask("builds", program="prog")["builds"] if each["build_id"] == "b1"]
+            self.assertEqual((found["mean_cost_ppm"], found["dumps_with_cost"], found["dumps_over_promise"]), build)
+            return reports["lies"]
+
+        for one in (small, large):
+            lies = look(one, costs, (5825, 4, 1))
+            self.assertEqual((lies["cost_ppm"], lies["promised_ppm"]), (1000000, None))
+            one.stop()
+        with sqlite3.connect(small.store) as store:
+            store.execute("UPDATE dumps SET told = told & 15")
+            for column in ("promised_ppm", "cost_ppm"):
+                store.execute(f"ALTER TABLE dumps DROP COLUMN {column}")
+        for node in nodes:
+            node.ask("ALTER TABLE memlog.dumps_local UPDATE told = bitAnd(told, 15) WHERE 1")
+            self.wait_for("what it told", lambda node=node: node.ask("SELECT count() FROM memlog.dumps_local WHERE told > 15") == "0")
+            for table in ("dumps", "dumps_local"):
+                for column in ("promised", "cost"):
+                    node.ask(f"ALTER TABLE memlog.{table} DROP COLUMN {column}")
+        for one in (small, large):
+            one.start("--retention=0")
+            look(one, [(None, None)] * len(costs), (None, 0, 0))
+            self.assertEqual(one.send(trace([(LEAK, MIB, MIB, MIB)], cost_ppm=100), guid="late"), 200)
+            self.settle(one)
+            look(one, [(None, None)] * len(costs), (100, 1, 0))
 
     def test_a_removed_report_is_gone_from_every_sum(self):
         nodes = self.servers()

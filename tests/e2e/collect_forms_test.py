@@ -141,6 +141,38 @@ class Forms(Case):
         self.assertEqual([path.name for path in inbox.iterdir()], ["taken"])
         self.assertRegex(taken.name, r"^memlog-[0-9a-f]{32}\.trace\.json\.gz$")
 
+    def test_what_memlog_cost_and_who_sends_it_are_told_in_every_form(self):
+        run = self.memlog(harness.PROGRAMS / "oracle" / "sampled", 1_500_000, 1, options=("-q", "--no-page", "--overhead=0.5%"), stdin=b"\n")
+        self.assertEqual(run.code, 0, run.err)
+        measured = [entry["overhead"] for entry in self.exit_report(run)["processes"] if entry["overhead"]["measured"]]
+        cost = max(one["recording_ppm"] + one["passing_ppm"] for one in measured)
+        dump = run.dumps()[-1]
+        collector = self.collector()
+
+        def send(form, *options):
+            body = self.folder / f"{form}.body"
+            words = ["upload", "--dry-run", f"--form={form}", "-o", body, *options, dump]
+            subprocess.run([harness.MEMLOG, *words], env=self.environment(), capture_output=True, timeout=harness.TIMEOUT, check=True)
+            guid = f"{form}{len(options)}"
+            self.assertEqual(collector.send(body.read_bytes(), guid=guid), 200)
+            collector.settle()
+            (report,) = collector.ask("report", guid=guid)["reports"]
+            return [report[name] for name in ("host", "version", "reason", "trigger", "promised_ppm", "cost_ppm")], body.read_bytes()
+
+        for form in ("report", "trace", "pprof", "pyroscope", "pyroscope-ingest", "otlp"):
+            with self.subTest(form):
+                told, body = send(form, "--upload-host=web-1.example", "--upload-version=7.1")
+                self.assertEqual(told, ["web-1.example", "7.1", "exit", "", 5000, cost])
+                told, _ = send(form, "--upload-host=none")
+                self.assertEqual(told, ["", "", "exit", "", 5000, cost])
+                if form == "report":
+                    self.assertIn(f'name="promised_ppm"\r\n\r\n5000\r\n'.encode(), body)
+                    self.assertIn(f'name="cost_ppm"\r\n\r\n{cost}\r\n'.encode(), body)
+                if form == "pprof":
+                    self.assertIn(f"memlog: cost ppm {cost}".encode(), gzip.decompress(body))
+        (build,) = collector.ask("builds", program="sampled")["builds"]
+        self.assertEqual((build["mean_cost_ppm"], build["dumps_with_cost"], build["dumps_over_promise"]), (cost, 12, 12 * (cost > 5000)))
+
     def big(self, top, figure):
         """Stacks above what a run differs by from another: its buffers."""
         return {tuple(map(str, stack["frames"])): stack[figure] for stack in top["stacks"] if stack[figure] >= MIB // 16}

@@ -104,6 +104,23 @@ class Answers(Case):
         self.assertRegex(report, r"(?m)^live +1.0 MiB, peak -, allocated 8.0 MiB$")
         self.assertNotIn("INCOMPLETE", report)  # it does not say so
 
+    def test_what_memlog_cost_is_shown_where_it_is_told(self):
+        collector = self.collector()
+        costs = {"kept": (6000, 10000), "broken": (23000, 10000), "unpromised": (400, None), "untold": (None, None)}
+        for name, (cost, promised) in costs.items():
+            told = {key: value for key, value in (("cost_ppm", cost), ("promised_ppm", promised)) if value}
+            self.assertEqual(collector.send(trace([(LEAK, MIB, MIB, MIB)], build=NEW, **told), guid=name), 200)
+        collector.send(trace([(LEAK, MIB, MIB, MIB)], build=OLD), guid="old")
+        collector.settle()
+        answer = self.fleet(collector, "builds", "prog").out
+        self.assertRegex(answer, rf" 4 +0 +1 +1 % +- +{NEW[:12]}\n")  # 0.98 % on average
+        self.assertRegex(answer, rf" 1 +0 +1 +- +- +{OLD[:12]}\n")
+        self.assertIn("\nmemlog cost more than --overhead promised in 1 of 3 dumps that told its cost\n", answer)
+        for name, line in (("kept", "0.6 % of processor time, 1 % promised"), ("broken", "2.3 % of processor time, 1 % promised: not kept"),
+                           ("unpromised", "0.04 % of processor time")):
+            self.assertRegex(self.fleet(collector, "report", name).out, rf"(?m)^cost +{line}$")
+        self.assertNotIn("cost", self.fleet(collector, "report", "untold").out)
+
     def test_a_build_is_called_by_its_id_its_beginning_or_its_version(self):
         collector = self.filled()
         answers = {self.fleet(collector, "top", "prog", build).out for build in (NEW, NEW[:4], "1.4")}

@@ -59,22 +59,33 @@ make_tables(struct ml_click_nodes *nodes, size_t node, struct ml_error_message *
     " + if(total > 0 OR (live = 0 AND peak = 0), 4, 0)"                                            \
     " + if(peak > 0 OR complete != 0 OR covered != 0, 8, 0))"
 
-static enum ml_status add_told(
-    struct ml_click_nodes *nodes, size_t node, const char *table, struct ml_error_message *error
+struct added {
+    const char *column, *type;
+};
+
+static enum ml_status add_column(
+    struct ml_click_nodes *nodes,
+    size_t node,
+    const char *table,
+    struct added added,
+    struct ml_error_message *error
 ) {
     struct ml_click_sql sql = {.text = NULL};
     uint64_t count = 0;
     ml_click_sql_printf(
         &sql,
         "SELECT count() FROM system.columns WHERE database = '%s' AND table = '%s'"
-        " AND name = 'told'",
+        " AND name = '%s'",
         nodes->database,
-        table
+        table,
+        added.column
     );
     enum ml_status status =
         sql.is_failed ? ML_ENV_MEMORY : ml_click_number(nodes, node, sql.text, &count, error);
     ml_click_sql_fini(&sql);
-    ml_click_sql_printf(&sql, "ALTER TABLE %s.%s ADD COLUMN told UInt8", nodes->database, table);
+    ml_click_sql_printf(
+        &sql, "ALTER TABLE %s.%s ADD COLUMN %s %s", nodes->database, table, added.column, added.type
+    );
     if (status == ML_OK && count == 0) {
         status = sql.is_failed ? ML_ENV_MEMORY : ml_click_do(nodes, node, sql.text, error);
     }
@@ -108,9 +119,13 @@ tell_old(struct ml_click_nodes *nodes, size_t node, struct ml_error_message *err
 
 static enum ml_status
 renew_tables(struct ml_click_nodes *nodes, size_t node, struct ml_error_message *error) {
-    enum ml_status status = add_told(nodes, node, "dumps_local", error);
-    if (status == ML_OK) {
-        status = add_told(nodes, node, "dumps", error);
+    static const struct added columns[] = {
+        {"told", "UInt8"}, {"promised", "UInt32"}, {"cost", "UInt32"}};
+    static const char *const tables[] = {"dumps_local", "dumps"};
+    enum { COLUMNS = sizeof(columns) / sizeof(columns[0]), TABLES = 2 };
+    enum ml_status status = ML_OK;
+    for (size_t i = 0; status == ML_OK && i < (size_t)COLUMNS * TABLES; i++) {
+        status = add_column(nodes, node, tables[i % TABLES], columns[i / TABLES], error);
     }
     return status == ML_OK ? tell_old(nodes, node, error) : status;
 }

@@ -18,7 +18,9 @@ GROUP BY program ORDER BY count() DESC, program LIMIT :limit
 -- name: builds
 SELECT build, max(version), min(time_ms), max(time_ms), count(), uniqExact(host), sum(control),
   avgIf(toFloat64(live), control = 1), avgIf(toFloat64(live) * toFloat64(live), control = 1), avg(toFloat64(live)),
-  max(if(bitAnd(told, 2) != 0, toInt64(peak), -1)), sum(bitAnd(told, 2) = 0)
+  max(if(bitAnd(told, 2) != 0, toInt64(peak), -1)), sum(bitAnd(told, 2) = 0),
+  if(sum(bitAnd(told, 16) != 0) = 0, -1, sum(if(bitAnd(told, 16) != 0, toFloat64(cost), 0)) / sum(bitAnd(told, 16) != 0)),
+  sum(bitAnd(told, 16) != 0), sum(bitAnd(told, 16) != 0 AND promised > 0 AND cost > promised)
 FROM dumps WHERE team = :team AND program = :program :and_build :and_host AND control >= :control
   AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
 GROUP BY build ORDER BY min(time_ms) DESC, build LIMIT :limit
@@ -108,7 +110,8 @@ GROUP BY host ORDER BY max(l) DESC, host LIMIT :limit
 -- name: reports
 SELECT guid, time_ms, program, build, version, host, cause, reason, control, if(bitAnd(told, 8) != 0, toInt64(complete), -1),
   if(bitAnd(told, 8) != 0, toInt64(covered), -1), sampling, processes, live, if(bitAnd(told, 2) != 0, toInt64(peak), -1),
-  if(bitAnd(told, 4) != 0, toInt64(total), -1), private_bytes, left_bytes, told
+  if(bitAnd(told, 4) != 0, toInt64(total), -1), private_bytes, left_bytes,
+  if(promised > 0, toInt64(promised), -1), if(bitAnd(told, 16) != 0, toInt64(cost), -1), told
 FROM dumps WHERE team = :team :and_program :and_build :and_host :and_guid :and_stack AND control >= :control
   AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day
 ORDER BY time_ms DESC, guid LIMIT :limit

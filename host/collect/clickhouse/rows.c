@@ -45,6 +45,7 @@ static const struct ml_click_column dumps_columns[] = {
     {"left_bytes", ML_CLICK_UINT64}, {"live", ML_CLICK_UINT64},
     {"peak", ML_CLICK_UINT64},       {"total", ML_CLICK_UINT64},
     {"batch", ML_CLICK_UINT64},      {"told", ML_CLICK_UINT8},
+    {"promised", ML_CLICK_UINT32},   {"cost", ML_CLICK_UINT32},
     {NULL, ML_CLICK_UINT8}};
 
 void ml_click_rows_init(struct ml_click_rows *rows) {
@@ -257,6 +258,8 @@ put_dump(struct ml_click_block *block, const struct ml_store_item *item, uint64_
     put_whole(block, item->report->sums.total_bytes);
     ml_click_put_number(block, batch);
     ml_click_put_number(block, ml_store_told(item));
+    ml_click_put_number(block, head->promised_ppm);
+    ml_click_put_number(block, head->cost_ppm);
 }
 
 bool ml_click_rows_of_report(

@@ -39,11 +39,11 @@ ENGINE = MergeTree PARTITION BY kept ORDER BY (team, program, build, stack, time
 CREATE TABLE IF NOT EXISTS :db.samples AS :db.samples_local ENGINE = :reading_samples
 
 -- `told`: what the report's form says, bits of kTold (mojom_like_idl/contracts/fleet_report.mojom): 1 live, 2 peak, 4 total, 8 complete
--- and covered. Of the rest a 0 says nothing.
+-- and covered, 16 cost, which is in ppm like what was promised. Of the rest a 0 says nothing.
 CREATE TABLE IF NOT EXISTS :db.dumps_local (kept Date, week Int32, team String, program String, build String, version String,
   host String, guid String, time_ms UInt64, reason String, cause String, control UInt8, weight UInt32, complete UInt8, covered UInt8,
   sampling UInt64, processes UInt64, private_bytes UInt64, left_bytes UInt64, live UInt64, peak UInt64, total UInt64, batch UInt64,
-  told UInt8)
+  told UInt8, promised UInt32, cost UInt32)
 ENGINE = ReplacingMergeTree PARTITION BY kept ORDER BY (team, program, build, time_ms, guid)
 
 CREATE TABLE IF NOT EXISTS :db.dumps AS :db.dumps_local ENGINE = :reading_dumps

@@ -13,7 +13,9 @@ GROUP BY d.program ORDER BY count(*) DESC, p.word LIMIT :limit
 -- name: builds
 SELECT b.word, max(v.word), min(d.time_ms), max(d.time_ms), count(*), count(DISTINCT d.host), total(d.control),
   avg(CASE WHEN d.control THEN d.live END), avg(CASE WHEN d.control THEN 1.0 * d.live * d.live END), avg(d.live),
-  max(CASE WHEN d.told & 2 THEN d.peak ELSE -1 END), total((d.told & 2) = 0)
+  max(CASE WHEN d.told & 2 THEN d.peak ELSE -1 END), total((d.told & 2) = 0),
+  coalesce(avg(CASE WHEN d.told & 16 THEN d.cost_ppm END), -1), total((d.told & 16) != 0),
+  total((d.told & 16) != 0 AND d.promised_ppm > 0 AND d.cost_ppm > d.promised_ppm)
 FROM dumps d JOIN words b ON b.id = d.build JOIN words v ON v.id = d.version
 WHERE d.team = :team AND d.program = :program AND (:build = 0 OR d.build = :build) AND (:host = 0 OR d.host = :host)
   AND d.control >= :control AND d.time_ms BETWEEN :from_ms AND :until_ms
@@ -104,7 +106,8 @@ GROUP BY d.host ORDER BY max(x.live) DESC, h.word LIMIT :limit
 -- name: reports
 SELECT d.guid, d.time_ms, p.word, b.word, v.word, h.word, c.word, r.word, d.control,
   CASE WHEN d.told & 8 THEN d.complete ELSE -1 END, CASE WHEN d.told & 8 THEN d.covered ELSE -1 END, d.sampling_bytes, d.processes, d.live,
-  CASE WHEN d.told & 2 THEN d.peak ELSE -1 END, CASE WHEN d.told & 4 THEN d.total ELSE -1 END, d.private_bytes, d.left_bytes, d.told
+  CASE WHEN d.told & 2 THEN d.peak ELSE -1 END, CASE WHEN d.told & 4 THEN d.total ELSE -1 END, d.private_bytes, d.left_bytes,
+  CASE WHEN d.promised_ppm > 0 THEN d.promised_ppm ELSE -1 END, CASE WHEN d.told & 16 THEN d.cost_ppm ELSE -1 END, d.told
 FROM dumps d JOIN words p ON p.id = d.program JOIN words b ON b.id = d.build JOIN words v ON v.id = d.version
 JOIN words h ON h.id = d.host JOIN words c ON c.id = d.cause JOIN words r ON r.id = d.reason
 WHERE d.team = :team AND (:program = 0 OR d.program = :program) AND (:build = 0 OR d.build = :build)

@@ -3,13 +3,14 @@
 CREATE TABLE IF NOT EXISTS words (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE);
 
 -- `told`: what the report's form says, bits of kTold (mojom_like_idl/contracts/fleet_report.mojom): 1 live, 2 peak, 4 total, 8 complete
--- and covered. Of the rest a 0 says nothing.
+-- and covered, 16 cost. Of the rest a 0 says nothing.
 CREATE TABLE IF NOT EXISTS dumps (
   id INTEGER PRIMARY KEY, team INTEGER NOT NULL, guid TEXT NOT NULL, program INTEGER NOT NULL, build INTEGER NOT NULL,
   version INTEGER NOT NULL, host INTEGER NOT NULL, time_ms INTEGER NOT NULL, reason INTEGER NOT NULL, cause INTEGER NOT NULL,
   control INTEGER NOT NULL, weight INTEGER NOT NULL, complete INTEGER NOT NULL, covered INTEGER NOT NULL,
   sampling_bytes INTEGER NOT NULL, processes INTEGER NOT NULL, private_bytes INTEGER NOT NULL, left_bytes INTEGER NOT NULL,
   live INTEGER NOT NULL, peak INTEGER NOT NULL, total INTEGER NOT NULL, week INTEGER NOT NULL, told INTEGER NOT NULL DEFAULT 15,
+  promised_ppm INTEGER NOT NULL DEFAULT 0, cost_ppm INTEGER NOT NULL DEFAULT 0,
   UNIQUE (team, guid));
 CREATE INDEX IF NOT EXISTS dumps_by_program ON dumps (team, program, build, time_ms);
 CREATE INDEX IF NOT EXISTS dumps_by_time ON dumps (team, time_ms);

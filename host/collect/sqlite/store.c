@@ -55,10 +55,11 @@ static const char *const sql[STATEMENTS] = {
     [DUMP_ADD] =
         "INSERT INTO dumps (team, guid, program, build, version, host, time_ms, reason, cause,"
         " control, weight, complete, covered, sampling_bytes, processes, private_bytes, left_bytes,"
-        " live, peak, total, week, told) VALUES (:team, :guid, :program, :build, :version, :host, "
+        " live, peak, total, week, told, promised_ppm, cost_ppm) VALUES (:team, :guid, :program, "
+        ":build, :version, :host, "
         ":time,"
         " :reason, :cause, :control, :weight, :complete, :covered, :sampling, :processes, :private,"
-        " :left, :live, :peak, :total, :week, :told)",
+        " :left, :live, :peak, :total, :week, :told, :promised, :cost)",
     [FRAME_ADD] = "INSERT OR IGNORE INTO frames (id, function, module, build_id, place)"
                   " VALUES (:id, :function, :module, :build, :place)",
     [FRAME_NAME] = "SELECT w.word FROM frames r JOIN words w ON w.id = r.function"
@@ -202,6 +203,8 @@ static void add_dump(struct adding *adding) {
         {":total", whole(sums.total_bytes)},
         {":week", ml_week_of(time_ms)},
         {":told", ml_store_told(item)},
+        {":promised", head->promised_ppm},
+        {":cost", head->cost_ppm},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         ml_db_bind_number(use(adding, DUMP_ADD), numbers[i].name, numbers[i].value);
@@ -449,16 +452,31 @@ static const char told_of_old[] =
     ", total(" TELLS_PEAK ") peak_n, total(" TELLS_TOTAL ") total_n FROM dumps d GROUP BY " KEYS
     ") o WHERE " SAME_KEYS_OF("o", "weeks");
 
+static const char cost_of_old[] =
+    "ALTER TABLE dumps ADD COLUMN promised_ppm INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE dumps ADD COLUMN cost_ppm INTEGER NOT NULL DEFAULT 0;";
+
+/* Run `change` where the table of dumps lacks the column. */
+static bool add_column(
+    const struct ml_db *db, const char *column, const char *change, struct ml_error_message *error
+) {
+    sqlite3_stmt *statement = ml_db_prepare(
+        db, "SELECT count(*) FROM pragma_table_info('dumps') WHERE name = :column", error
+    );
+    if (statement == NULL) {
+        return false;
+    }
+    ml_db_bind_text(statement, ":column", column);
+    const bool is_old = ml_db_number(statement, 1) == 0;
+    (void)sqlite3_finalize(statement);
+    return !is_old || ml_db_do(db, change) == ML_OK;
+}
+
 /* All of it, or none; then the next start does it. */
 static enum ml_status renew(const struct ml_db *db, struct ml_error_message *error) {
-    static const char has_told[] =
-        "SELECT count(*) FROM pragma_table_info('dumps') WHERE name = 'told'";
-    bool done = ml_db_do(db, "BEGIN IMMEDIATE") == ML_OK;
-    sqlite3_stmt *statement = done ? ml_db_prepare(db, has_told, error) : NULL;
-    done = statement != NULL;
-    const bool is_old = done && ml_db_number(statement, 1) == 0;
-    (void)sqlite3_finalize(statement);
-    done = done && (!is_old || ml_db_do(db, told_of_old) == ML_OK);
+    const bool done = ml_db_do(db, "BEGIN IMMEDIATE") == ML_OK &&
+                      add_column(db, "told", told_of_old, error) &&
+                      add_column(db, "cost_ppm", cost_of_old, error);
     if (done && ml_db_do(db, "COMMIT") == ML_OK) {
         return ML_OK;
     }

@@ -43,6 +43,13 @@ export async function show(signal) {
 
 const yes = (is, words, otherwise) => is === null ? "not told" : is ? words : otherwise;
 
+const percentText = (ppm) => `${+(ppm / 10000).toPrecision(ppm < 1000 ? 1 : 2)} %`;
+
+function costText({ cost_ppm: cost, promised_ppm: promised }) {
+  if (cost === null) { return promised === null ? "not measured" : `not measured, ${percentText(promised)} promised`; }
+  return `${percentText(cost)} of processor time${promised === null ? "" : `, ${percentText(promised)} promised${cost > promised ? ": not kept" : ""}`}`;
+}
+
 function facts(one) {
   const pairs = [
     ["Live", sizeText(one.live_bytes)], ["Peak", toldSize(one.peak_bytes)], ["Allocated", toldSize(one.total_bytes)], ["Left by ended processes", sizeText(one.left_bytes)],
@@ -52,7 +59,7 @@ function facts(one) {
     ["Build", el("a", { href: link({ program: one.program, build: buildId(one) }) }, name(one.build_id))], ["Version", name(one.version)],
     ["Why it was made", el("bdi", { textContent: `${causeText(one)}${one.reason ? ` (${nameText(one.reason)})` : ""}` })],
     ["Sampling", one.sampling_bytes > 1 ? `one allocation in ${sizeText(one.sampling_bytes)}` : "every allocation"],
-    ["Complete", yes(one.complete, "no event was lost", "events were lost")], ["Covered", yes(one.covered, "nothing is known to be unrecorded", "some memory was not recorded")],
+    ["memlog's cost", costText(one)], ["Complete", yes(one.complete, "no event was lost", "events were lost")], ["Covered", yes(one.covered, "nothing is known to be unrecorded", "some memory was not recorded")],
     ["Its name", name(one.guid)],
   ];
   return el("dl", { className: "facts view" }, ...pairs.map(([title, value]) => el("div", {}, el("dt", { textContent: title }), el("dd", {}, value))));
