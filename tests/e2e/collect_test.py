@@ -142,6 +142,24 @@ class Answers(Case):
         few = collector.ask("diff", program="prog", build="a", other="d")
         self.assertEqual((few["too_few"], few["stacks"], few["dumps_after"]), (True, [], 1))
 
+    def test_a_host_deviates_from_what_is_chosen_alone(self):
+        """By times, machine and build: each has control dumps of another size."""
+        collector, now_ms = self.collector(), int(time.time() * 1000)
+        long_ago = now_ms - 20 * 86400000
+        for number, (size, at_ms, host, build) in enumerate((
+                (MIB, now_ms, "new", "b1"), (30 * MIB, long_ago, "old", "b1"), (31 * MIB, long_ago, "old", "b1"), (700 * MIB, long_ago, "old", "b2"))):
+            collector.send(trace([(CACHE, size, 0, 0)], host=host, build=build, control=True, time_ns=at_ms * 1000000), guid=f"control{number}")
+        collector.send(trace([(CACHE, 20 * MIB, 0, 0)], host="new", time_ns=now_ms * 1000000), guid="large")
+        collector.settle()
+        for words, median, deviating in (
+                ({}, 31 * MIB, ["old"]), ({"from_ms": now_ms - 86400000}, MIB, ["new"]), ({"until_ms": now_ms - 86400000}, 31 * MIB, ["old"]),
+                ({"host": "new"}, MIB, ["new"]), ({"host": "old", "build": "b1"}, 31 * MIB, []), ({"from_ms": now_ms - 86400000, "host": "old"}, None, []),
+                ({"build": "b2"}, 700 * MIB, [])):
+            with self.subTest(**words):
+                told = collector.ask("hosts", program="prog", **words)
+                self.assertEqual(told["control_median_live_bytes"], median)
+                self.assertEqual([one["host"] for one in told["hosts"] if one["deviates"]], deviating)
+
     def test_a_host_that_deviates_is_told(self):
         collector = self.collector()
         for number in range(20):

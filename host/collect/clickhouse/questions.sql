@@ -90,7 +90,8 @@ ANY LEFT JOIN (
 GROUP BY names ORDER BY names
 
 -- name: median_of_control
-SELECT quantileExact(0.5)(live) FROM dumps WHERE team = :team AND program = :program :and_build AND control = 1 HAVING count() > 0
+SELECT quantileExact(0.5)(live) FROM dumps WHERE team = :team AND program = :program :and_build :and_host AND control = 1
+  AND time_ms BETWEEN :from_ms AND :until_ms AND kept >= :from_day HAVING count() > 0
 
 -- name: hosts
 SELECT host, count(), max(live), avg(toFloat64(live)), max(time_ms), max(build)

@@ -84,9 +84,11 @@ FROM (
 GROUP BY names
 
 -- name: median_of_control
-SELECT live FROM dumps WHERE team = :team AND program = :program AND (:build = 0 OR build = :build) AND control = 1
+SELECT live FROM dumps WHERE team = :team AND program = :program AND (:build = 0 OR build = :build) AND (:host = 0 OR host = :host)
+  AND control = 1 AND time_ms BETWEEN :from_ms AND :until_ms
 ORDER BY live LIMIT 1 OFFSET (SELECT count(*) / 2 FROM dumps
-  WHERE team = :team AND program = :program AND (:build = 0 OR build = :build) AND control = 1)
+  WHERE team = :team AND program = :program AND (:build = 0 OR build = :build) AND (:host = 0 OR host = :host)
+    AND control = 1 AND time_ms BETWEEN :from_ms AND :until_ms)
 
 -- name: hosts
 SELECT h.word, count(*), max(d.live), avg(d.live), max(d.time_ms), max(b.word)
