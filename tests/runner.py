@@ -90,6 +90,7 @@ SANITIZED = re.compile(r"^(?:address|undefined|thread)/")
 # Units whose threads share memory without locks, and those that have the service work on several cores.
 UNDER_THREAD = {
     "client/sampling/sampled_set_test",
+    "host/collect/server/question_queue_test",
     "host/collect/storing/store_thread_test",
     "service/session/oracle_test",
     "service/session/race_oracle_test",
