@@ -1,6 +1,7 @@
 #include "tools/analyzer/symbols/given.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <elfutils/libdwfl.h>
 
@@ -52,20 +53,32 @@ static void keep_build_id(struct ml_symbols_given *given, Dwfl_Module *module) {
     given->build_id[at] = '\0';
 }
 
+/* NULL: it is no module. */
+static Dwfl_Module *report(struct ml_symbols_given *given, int take_fd) {
+    Dwfl_Module *module = NULL;
+
+    if (given->dwfl) {
+        module = dwfl_report_offline(given->dwfl, "module", "given", take_fd);
+        dwfl_report_end(given->dwfl, NULL, NULL);
+    }
+    if (!module) {
+        (void)close(take_fd); /* else it is libdwfl's */
+    }
+    return module;
+}
+
 struct ml_symbols_given *ml_symbols_given_open(int take_fd) {
     struct ml_symbols_given *given = calloc(1, sizeof *given);
     Dwfl_Module *module = NULL;
 
     if (!given) {
+        (void)close(take_fd);
         return NULL;
     }
     given->callbacks = (Dwfl_Callbacks
     ){.find_debuginfo = find_nothing, .section_address = dwfl_offline_section_address};
     given->dwfl = dwfl_begin(&given->callbacks);
-    if (given->dwfl) {
-        module = dwfl_report_offline(given->dwfl, "module", "given", take_fd);
-        dwfl_report_end(given->dwfl, NULL, NULL);
-    }
+    module = report(given, take_fd);
     if (!module || !dwfl_module_getelf(module, &given->bias) ||
         !ml_elf_symbols_load(&given->symbols, module) || given->symbols.count == 0) {
         ml_symbols_given_free(given);
