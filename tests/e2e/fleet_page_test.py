@@ -108,7 +108,9 @@ class FleetPage(harness.Case):
         "stacks": "", "program": "program=shopd&metric=peak", "flame": "view=flame&program=shopd", "both": f"view=flame&{DIFF}",
         "diff": f"view=diff&{DIFF}", "few": f"view=diff&program=shopd&build={NEW}&other={fleets.YOUNG}", "hosts": "view=hosts&program=shopd",
         "reports": "view=reports", "report": "view=report&guid=shopd-leak-1", "bad": "view=report&guid=bad-0", "turned": "view=report&guid=bad-1",
-        "long": "view=report&guid=bad-2", "none": "view=report&guid=nobody", "choose": "view=diff", "machines": "view=hosts"}
+        "long": "view=report&guid=bad-2", "none": "view=report&guid=nobody", "choose": "view=diff", "machines": "view=hosts",
+        "build": f"program=shopd&build={NEW}", "machine": "view=hosts&program=shopd&host=web03.example",
+        "narrow": "view=reports&program=shopd&from=2020-01-01&control=1&host=web03.example&stack=1"}
 
     def test_each_view_by_its_address_in_every_look_with_hostile_names(self):
         collector = self.collector(fleets.reports(), fleets.hostile_reports())
@@ -127,6 +129,19 @@ class FleetPage(harness.Case):
         self.assertIn("There is no report of that name", texts["none"])
         self.assertIn("Too few reports for a verdict", texts["few"])
         self.assertIn("which one?", texts["machines"])
+        # What narrows a view down is seen, and goes one by one.
+        self.assertRegex(texts["machine"], r"Machine web03\.example \u00d7.*Half of this machine\u2019s control reports hold at most")
+        self.assertNotIn("web04.example", texts["machine"])
+        self.assertRegex(texts["narrow"], r"Machine web03\.example \u00d7.*With one stack \u00d7")
+        self.assertNotIn("the newest first", texts["narrow"])
+        self.assertIn("No report is of this selection", texts["narrow"])
+        self.assertEqual([("Narrow down: 2 set" in text, "Narrow down" in text) for text in (seen["texts"]["narrow 400 light"], seen["texts"]["machine 400 light"])],
+                         [(True, True), (False, True)])
+        left = "program=shopd&from=2020-01-01&control=1&view=reports"
+        self.assertEqual(seen["wider"], [f"{left}&host=web03.example", left])
+        self.assertEqual(seen["current"], ["4.2"])
+        self.assertIn("memlog costs 0.9 %, in 1 report more than promised", texts["build"])
+        self.assertIn("1.2 % of processor time, 1 % promised: not kept", texts["report"])
         self.assertFalse(seen["whole"])
         self.assertEqual(seen["behind"], [False, True, "true"])
         self.assertEqual(seen["missing"], "NOT ALL OF THE FLEET 1 part of the store did not answer, and what they have is in no figure here: clickhouse-2<b>")

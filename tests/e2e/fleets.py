@@ -53,7 +53,7 @@ def reports(control=25, machines=30):
                     process="shopd", time_ns=now - number * 10**9), f"shopd-young-{number}"
     for number, host in enumerate(("web03.example", "web11.example")):
         yield trace(server_rows(chance, 2, True), program="shopd", build=list(BUILDS)[2], version="4.2", host=host, process="shopd",
-                    time_ns=now - DAY_NS - number * 10**9), f"shopd-leak-{number}"
+                    time_ns=now - DAY_NS - number * 10**9, promised_ppm=10000, cost_ppm=6000 * (number + 1)), f"shopd-leak-{number}"
     for number in range(6):
         rows = [(("_start", "main", "PostmasterMain", "BackendStartup", "exec_simple_query", "AllocSetAlloc"), 12 * MIB + number, 15 * MIB, 80 * MIB),
                 (("_start", "main", "PostmasterMain", "CreateSharedMemoryAndSemaphores", "PGSharedMemoryCreate"), 130 * MIB, 130 * MIB, 130 * MIB)]

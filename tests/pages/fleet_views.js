@@ -6,7 +6,7 @@ await visit(async ({ open, tell, shoot, check, url }) => {
   const read = await tell("read");
   const views = JSON.parse(await tell("views"));
   const answer = { hashes: {}, texts: {}, marks: {} };
-  const isRare = (name) => ["bad", "turned", "long", "none", "choose", "machines"].includes(name); // seen narrow, and dark
+  const isRare = (name) => ["bad", "turned", "long", "none", "choose", "machines", "build", "machine", "narrow"].includes(name); // seen narrow, and dark
   for (const [width, scheme] of LOOKS) {
     for (const [name, view] of Object.entries(views)) {
       if (isRare(name) && (width === 400) === (scheme === "dark")) { continue; }
@@ -35,6 +35,19 @@ await visit(async ({ open, tell, shoot, check, url }) => {
       await page.context().close();
     }
   }
+
+  // Each narrowing goes by its button, the others stay.
+  const narrow = await open(1280, "light", withToken(url, views.narrow, read), SHOWN);
+  answer.wider = [];
+  for (const id of ["stack", "host"]) {
+    await narrow.click(`#${id}`);
+    await narrow.waitForSelector(`#${id}`, { state: "hidden" });
+    answer.wider.push((await hash(narrow)).slice(1));
+  }
+  await narrow.context().close();
+  const built = await open(1280, "light", withToken(url, views.build, read), SHOWN);
+  answer.current = await built.$$eval("[aria-current=true]", (all) => all.map((one) => one.textContent));
+  await built.context().close();
 
   // A part of the store is away: the answer says so, and the page.
   const page = await open(1280, "light", withToken(url, "", read), SHOWN);

@@ -18,8 +18,8 @@ const VIEWS = {
   "": { show: overview.show, filters: ["program", "build", "metric", "from", "until", "control"] },
   flame: { show: flame.show, filters: ["program", "build", "other", "metric", "from", "until", "control", "colour", "invert", "search"] },
   diff: { show: diff.show, filters: ["program", "build", "other", "swap", "metric", "from", "until"] },
-  hosts: { show: hosts.show, filters: ["program", "build", "from", "until", "control"] },
-  reports: { show: reports.show, filters: ["program", "build", "from", "until", "control"] },
+  hosts: { show: hosts.show, filters: ["program", "build", "from", "until", "control", "host"] },
+  reports: { show: reports.show, filters: ["program", "build", "from", "until", "control", "host", "stack"] },
   report: { show: reports.showOne, filters: [] },
 };
 let showing = null; // an AbortController
@@ -50,11 +50,17 @@ function fill(select, first, options, value) {
 function drawFilters(programs, builds) {
   const wanted = viewOf().filters;
   for (const one of document.querySelectorAll("[data-filter]")) { one.hidden = !wanted.includes(one.dataset.filter); }
-  const isNarrowed = Boolean(where.program || where.build || where.from || where.until || where.control || where.host || where.stack);
+  const isNarrowed = ["program", "build", "from", "until", "control", "host", "stack"].some((one) => where[one] && (wanted.includes(one) || where.view === "hosts"));
   at("clear").hidden = !wanted.length || !isNarrowed;
   at("filters").hidden = !wanted.length;
   const isDiff = where.view === "diff";
+  const behind = ["metric", "from", "until", "control"].filter((one) => where[one] && wanted.includes(one)).length;
   at("more").hidden = !wanted.includes("from"); // on a narrow screen the others stand behind it
+  at("more").textContent = behind ? `Narrow down: ${behind} set` : "Narrow down";
+  at("host").hidden ||= !where.host;
+  at("host").replaceChildren("Machine ", el("bdi", { textContent: nameText(where.host) }), " \u00d7");
+  at("stack").hidden ||= !where.stack;
+  at("stack").textContent = "With one stack \u00d7";
   at("build-name").textContent = isDiff ? "Before" : "Build";
   at("other-name").textContent = isDiff ? "after" : "compared with";
   fill(at("program"), "all", programs.map((one) => [one.program, nameText(one.program)]), where.program);
@@ -249,6 +255,7 @@ function listen() {
   at("swap").onclick = () => go({ build: where.other, other: where.build });
   for (const id of ["metric", "colour"]) { at(id).onchange = () => go({ [id]: at(id).value }); }
   for (const id of ["from", "until"]) { at(id).onchange = () => go({ [id]: at(id).value }); }
+  for (const id of ["host", "stack"]) { at(id).onclick = () => go({ [id]: "", rows: "" }); }
   at("control").onchange = () => go({ control: at("control").checked ? "1" : "" });
   at("invert").onclick = () => go({ invert: where.invert ? "" : "1", zoom: "" });
   at("clear").onclick = () => go({ program: "", build: "", other: "", from: "", until: "", control: "", host: "", stack: "", zoom: "", rows: "" });

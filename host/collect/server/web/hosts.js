@@ -35,19 +35,19 @@ function sentence(answer) {
     return "No report of it was made by chance, so nobody can say what is usual: the machines stand by their largest report. A `control` in their triggers\u2019 file makes such reports.";
   }
   const odd = answer.hosts.filter((one) => one.deviates).length;
-  const usual = `Half of the control reports hold at most ${sizeText(median)}.`;
+  const usual = `Half of ${where.host ? "this machine\u2019s" : "the"} control reports hold at most ${sizeText(median)}.`;
   return `${odd === 0 ? "No machine deviates" : odd === 1 ? "1 machine deviates" : `${countText(odd)} machines deviate`}. ${usual} Who has over ${DEVIATES_BY} times that in a report deviates.`;
 }
 
 export async function show(signal) {
   const shown = rowsWanted(ROWS);
-  const { program, build, stack, control } = where;
+  const { program, build, host, stack, control } = where;
   if (!program && !stack) {
     const answer = await ask("programs", { limit: 1000 }, signal);
     const links = answer.programs.map((one) => el("li", {}, el("a", { href: link({ view: "hosts", program: one.program, build: "" }), data: { row: "" } }, name(one.program)), ` ${countText(one.hosts)}`));
     return { answers: [answer], title: "Machines", about: "Machines are compared within a program: which one?", content: [el("ul", { className: "choices view" }, ...links)] };
   }
-  const answer = await ask("hosts", { program, build, stack, control, ...times(), limit: shown }, signal);
+  const answer = await ask("hosts", { program, build, host, stack, control, ...times(), limit: shown }, signal);
   const frames = stack ? await framesOfStack(signal) : null;
   const most = Math.max(...answer.hosts.map((one) => one.most_live_bytes), 0);
   const columns = [["Machine", "wideCell"], ["Largest", "number barred", "Live in one report"], ["Mean", "number", "Of its reports"], ["Reports", "number"], ["A build of it", "wide"], ["Newest report", "wide"]];

@@ -34,6 +34,9 @@ export const withoutText = (answer, metric) => lacking(answer, metric) ? ` ${cou
 // A figure that the report's form may not say.
 export const toldSize = (bytes) => bytes === null ? "not told" : sizeText(bytes);
 
+// Millionths: "0.04 %", "1.2 %".
+export const percentText = (ppm) => `${+(ppm / 10000).toPrecision(ppm < 1000 ? 1 : 2)} %`;
+
 // ---- stacks
 
 const fileOf = (path) => path.slice(path.lastIndexOf("/") + 1);

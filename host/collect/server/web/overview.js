@@ -2,7 +2,7 @@
 import { ask } from "/ask.js";
 import { momentText } from "/api.js";
 import { bar, el, svg, table } from "/dom.js";
-import { buildId, clean, countedText, flameLink, idText, name, nameText, remember, stackCell, stackText, tellersOf, versionText, withoutText } from "/names.js";
+import { buildId, clean, countedText, flameLink, idText, name, nameText, percentText, remember, stackCell, stackText, tellersOf, versionText, withoutText } from "/names.js";
 import { here, link, rowsWanted, times, weeksText, where } from "/where.js";
 
 const STACKS = 15;
@@ -113,6 +113,8 @@ function scaleOf(builds) {
   return [Math.max(0, low - room), high + room];
 }
 
+const costText = ({ mean_cost_ppm: cost, dumps_over_promise: over }) => `memlog costs ${percentText(cost)}${over ? `, in ${countedText(over, "report")} more than promised` : ""}`;
+
 function buildRow(one, older, scale) {
   const control = one.control;
   const figures = control
@@ -123,7 +125,8 @@ function buildRow(one, older, scale) {
     el("div", {}, el("a", { className: "name-link", data: { row: "" }, href: link({ build: isChosen ? "" : buildId(one) }), title: clean(one.build_id), aria: { current: String(isChosen) } }, el("bdi", { textContent: one.version ? versionText(one.version) : idText(one.build_id) || "(not told)" })),
       el("div", { className: "tag wraps" }, `since ${new Date(one.first_ms).toISOString().slice(0, 10)}, `,
         el("a", { textContent: countedText(one.hosts, "machine"), href: link({ view: "hosts", build: buildId(one) }) }),
-        ...(older ? [", ", el("a", { textContent: "what changed", href: link({ view: "diff", build: buildId(older), other: buildId(one) }), title: "Against the build before it" })] : []))),
+        ...(older ? [", ", el("a", { textContent: "what changed", href: link({ view: "diff", build: buildId(older), other: buildId(one) }), title: "Against the build before it" })] : []),
+        ...(one.mean_cost_ppm === null ? [] : [", ", el("span", { textContent: costText(one), title: "Of a process\u2019s processor time, on average over the reports that say it" })]))),
     el("div", { title: "Mean of the control reports, with its 95 % interval" }, drawBuild(one, scale), el("div", { className: "tag", textContent: figures })),
     el("a", { textContent: countText(one.dumps), href: link({ view: "reports", build: buildId(one) }), title: `${countText(control ? control.dumps : 0)} by chance` }),
   ];

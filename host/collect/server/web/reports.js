@@ -2,7 +2,7 @@
 import { ask } from "/ask.js";
 import { momentText } from "/api.js";
 import { bar, el, table } from "/dom.js";
-import { buildId, buildText, clean, countedText, name, nameText, stackCell, toldSize } from "/names.js";
+import { buildId, buildText, clean, countedText, name, nameText, percentText, stackCell, toldSize } from "/names.js";
 import { here, link, rowsWanted, times, where } from "/where.js";
 
 const ROWS = 50;
@@ -33,7 +33,7 @@ export async function show(signal) {
   const found = answer.reports;
   const most = Math.max(...found.map((one) => one.live_bytes), 0);
   const columns = [["Made", ""], ["Machine", "wide clip"], ["Program", "wide clip"], ["Build", "roomy clip"], ["Why", "wide clip"], ["Live", "number barred"], ["Peak", "number"]];
-  const about = `${found.length < wanted ? countedText(found.length, "report") : `The newest ${countText(found.length)} reports`}${program ? ` of ${nameText(program)}` : ""}${host ? ` from ${nameText(host)}` : ""}${stack ? ` with stack ${clean(stack)}` : ""}, the newest first.`;
+  const about = !found.length ? "" : `${found.length < wanted ? countedText(found.length, "report") : `The newest ${countText(found.length)} reports`}${program ? ` of ${nameText(program)}` : ""}${host ? ` from ${nameText(host)}` : ""}${stack ? ` with stack ${clean(stack)}` : ""}, the newest first.`;
   const rest = answer.reports.length >= wanted && wanted < 10000 ? [el("p", { className: "view" }, el("a", { textContent: `More than ${countText(wanted)}`, href: here({ rows: Math.min(10000, wanted * 4) }) }))] : [];
   return { answers: [answer], title: host ? `Reports of ${nameText(host)}` : "Reports", about,
     content: [found.length ? table("Table of reports", columns, found.map((one) => row(one, most))) : el("p", { className: "view", textContent: "No report is of this selection." }), ...rest] };
@@ -42,8 +42,6 @@ export async function show(signal) {
 // ---- one
 
 const yes = (is, words, otherwise) => is === null ? "not told" : is ? words : otherwise;
-
-const percentText = (ppm) => `${+(ppm / 10000).toPrecision(ppm < 1000 ? 1 : 2)} %`;
 
 function costText({ cost_ppm: cost, promised_ppm: promised }) {
   if (cost === null) { return promised === null ? "not measured" : `not measured, ${percentText(promised)} promised`; }
