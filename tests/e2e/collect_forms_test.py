@@ -173,6 +173,19 @@ class Forms(Case):
         (build,) = collector.ask("builds", program="sampled")["builds"]
         self.assertEqual((build["mean_cost_ppm"], build["dumps_with_cost"], build["dumps_over_promise"]), (cost, 12, 12 * (cost > 5000)))
 
+    def test_of_two_words_on_the_sender_the_first_counts_and_what_is_no_number_none(self):
+        collector = self.collector()
+        leak = [(STACK, MIB, MIB)]
+        for guid, notes, told in (
+                ("first", ("host a", "host b", "cost ppm 0", "cost ppm 900", "promised ppm 10000", "promised ppm 1", "trigger not complete"), ("a", 0, 10000, "not complete")),
+                ("none", ("host", "cost ppm", "cost ppm -1", "cost ppm 1e3", "cost ppm 99999999999999999999", "promised ppm x"), ("", None, None, "")),
+                ("most", ("cost ppm 9999999999999999999", "promised ppm 2000000"), ("", 1000000, 1000000, ""))):
+            self.assertEqual(collector.send(collecting.pprof(leak, notes=[f"memlog: {note}" for note in notes]), guid=guid), 200)
+            collector.settle()
+            (report,) = collector.ask("report", guid=guid)["reports"]
+            self.assertEqual((report["host"], report["cost_ppm"], report["promised_ppm"], report["trigger"]), told, guid)
+            self.assertTrue(report["complete"], guid)  # whatever else a note says
+
     def big(self, top, figure):
         """Stacks above what a run differs by from another: its buffers."""
         return {tuple(map(str, stack["frames"])): stack[figure] for stack in top["stacks"] if stack[figure] >= MIB // 16}

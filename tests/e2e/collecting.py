@@ -77,7 +77,7 @@ def varint(number):
     return encoded + bytes([number])
 
 
-def pprof(rows, program="prog", build="b1", comment="memlog: complete, nothing was lost", totals=True):
+def pprof(rows, program="prog", build="b1", comment="memlog: complete, nothing was lost", totals=True, notes=()):
     """A profile of pprof's with (frames, live, total): it says no peak."""
     strings = {"": 0}
 
@@ -97,7 +97,7 @@ def pprof(rows, program="prog", build="b1", comment="memlog: complete, nothing w
     for frames, *values in rows:
         places = b"".join(varint(names.index(name) + 1) for name in reversed(frames))
         body += piece(2, (1, places), (2, b"".join(varint(value) for value in values[:len(kinds)])))
-    for word in (comment, program, f"memlog: build id {build}") if comment else ():
+    for word in (comment, program, f"memlog: build id {build}", *notes) if comment else ():
         body += varint(13 << 3) + varint(text(word))
     body += b"".join(varint(6 << 3 | 2) + varint(len(word.encode())) + word.encode() for word in strings)
     return gzip.compress(body, 1, mtime=0)

@@ -134,11 +134,6 @@ static struct ml_fleet_piece text_in(struct ml_fleet_piece part) {
     return last_in(last_in(part, ML_OTLP_ATTRIBUTE_VALUE).bytes, ML_OTLP_ANY_STRING).bytes;
 }
 
-/* Likewise, as a number; 0: it is none. */
-static uint64_t whole_in(struct ml_fleet_piece part) {
-    return last_in(last_in(part, ML_OTLP_ATTRIBUTE_VALUE).bytes, ML_OTLP_ANY_INT).value;
-}
-
 static bool take_attribute(struct reading *reading, struct ml_fleet_piece part) {
     static const struct {
         const char *key;
@@ -370,7 +365,15 @@ static bool take_resource_attribute(struct reading *reading, struct ml_fleet_pie
     }
     for (size_t i = 0; i < ML_SENDER_WORDS; i++) {
         if (ml_fleet_is_text(key, ml_sender_names[i].key)) {
-            ml_fleet_told(reading->rows, (enum ml_sender_word)i, text_in(part), whole_in(part));
+            const struct ml_fleet_field whole =
+                last_in(last_in(part, ML_OTLP_KEY_VALUE_VALUE).bytes, ML_OTLP_ANY_INT);
+            const bool is_number = whole.number == ML_OTLP_ANY_INT && !whole.is_bytes;
+            ml_fleet_told(
+                reading->rows,
+                (enum ml_sender_word)i,
+                text_in(part),
+                is_number ? &whole.value : NULL
+            );
         }
     }
     return true;

@@ -304,25 +304,27 @@ static bool behind(struct ml_fleet_piece *text, const char *note) {
     return true;
 }
 
-/* A decimal number; beyond 19 digits it is none. */
-static uint64_t number_of(struct ml_fleet_piece text) {
+/* A decimal number of 19 digits at most. */
+static bool number_of(struct ml_fleet_piece text, uint64_t *out_number) {
     enum { DIGITS_MAX = 19, TEN = 10 };
-    uint64_t number = 0;
 
+    *out_number = 0;
     for (size_t i = 0; i < text.count_bytes; i++) {
         if (text.bytes[i] < '0' || text.bytes[i] > '9' || i == DIGITS_MAX) {
-            return 0;
+            return false;
         }
-        number = number * TEN + (uint64_t)(text.bytes[i] - '0');
+        *out_number = *out_number * TEN + (uint64_t)(text.bytes[i] - '0');
     }
-    return number;
+    return text.count_bytes > 0;
 }
 
 /* False: it is another of memlog's notes. */
 static bool take_note(struct reading *reading, struct ml_fleet_piece text) {
     for (size_t i = 0; i < ML_SENDER_WORDS; i++) {
+        uint64_t number = 0;
         if (behind(&text, ml_sender_names[i].note)) {
-            ml_fleet_told(reading->rows, (enum ml_sender_word)i, text, number_of(text));
+            const bool is_number = number_of(text, &number);
+            ml_fleet_told(reading->rows, (enum ml_sender_word)i, text, is_number ? &number : NULL);
             return true;
         }
     }

@@ -176,14 +176,38 @@ tell(struct ml_fleet_rows *rows, struct ml_string *to, struct ml_fleet_piece tex
     }
 }
 
+static void tell_number(uint32_t *to, uint64_t number, uint32_t most) {
+    if (*to == 0) {
+        *to = number < most ? (uint32_t)number : most;
+    }
+}
+
+/* What it costs may be 0. */
+static void tell_cost(struct memlog_fleet_begin_request *head, uint64_t ppm) {
+    if ((head->told & MEMLOG_FLEET_TOLD_COST) == 0) {
+        head->told |= MEMLOG_FLEET_TOLD_COST;
+        tell_number(&head->cost_ppm, ppm, ML_FLEET_PPM_MAX);
+    }
+}
+
+static void
+told_number(struct memlog_fleet_begin_request *head, enum ml_sender_word word, uint64_t number) {
+    if (word == ML_SENDER_WEIGHT) {
+        tell_number(&head->weight, number, UINT32_MAX);
+    } else if (word == ML_SENDER_PROMISED) {
+        tell_number(&head->promised_ppm, number, ML_FLEET_PPM_MAX);
+    } else if (word == ML_SENDER_COST) {
+        tell_cost(head, number);
+    }
+}
+
 void ml_fleet_told(
     struct ml_fleet_rows *rows,
     enum ml_sender_word word,
     struct ml_fleet_piece text,
-    uint64_t number
+    const uint64_t *number
 ) {
     struct memlog_fleet_begin_request *head = &rows->head;
-    const uint32_t small = number <= ML_FLEET_PPM_MAX ? (uint32_t)number : ML_FLEET_PPM_MAX;
 
     switch (word) {
     case ML_SENDER_HOST:
@@ -198,18 +222,10 @@ void ml_fleet_told(
     case ML_SENDER_TRIGGER:
         tell(rows, &head->trigger, text, MEMLOG_FLEET_BEGIN_REQUEST_TRIGGER_LIMIT);
         break;
-    case ML_SENDER_WEIGHT:
-        head->weight = number <= UINT32_MAX ? (uint32_t)number : 0;
-        break;
-    case ML_SENDER_PROMISED:
-        head->promised_ppm = small;
-        break;
-    case ML_SENDER_COST:
-        head->cost_ppm = small;
-        head->told |= MEMLOG_FLEET_TOLD_COST;
-        break;
-    case ML_SENDER_WORDS:
-        break;
+    default:
+        if (number) {
+            told_number(head, word, *number);
+        }
     }
 }
 

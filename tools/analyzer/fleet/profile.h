@@ -65,13 +65,13 @@ bool ml_fleet_is_text(struct ml_fleet_piece text, const char *word);
 /* All of a process's time. Who says more is not believed. */
 enum { ML_FLEET_PPM_MAX = 1000000 };
 
-/* What is said of the report beside figures (tools/analyzer/formats/sender.h), as a text or as a
- * number. Of two values the first counts. */
+/* What is said of the report beside figures (tools/analyzer/formats/sender.h), as a text and, where
+ * it is one, as a number; NULL: it is none. Of two values the first counts. */
 void ml_fleet_told(
     struct ml_fleet_rows *rows,
     enum ml_sender_word word,
     struct ml_fleet_piece text,
-    uint64_t number
+    const uint64_t *number
 );
 
 /* The figure of that name in a profile of a heap, and what it tells. NULL: it is none of ours. */

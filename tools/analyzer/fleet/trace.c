@@ -298,6 +298,18 @@ static struct ml_string head_string(struct ml_fleet_rows *rows, const char *text
     return ml_fleet_string_of(rows, ml_fleet_string(rows, text, most));
 }
 
+static void cost_read(struct ml_fleet_rows *rows, const json_t *own) {
+    const struct ml_fleet_piece no_text = {.count_bytes = 0};
+    const json_t *told = json_object_get(own, "cost_ppm");
+    const uint64_t promised_ppm = member(own, "promised_ppm");
+    const uint64_t cost_ppm = number_of(told);
+
+    ml_fleet_told(rows, ML_SENDER_PROMISED, no_text, &promised_ppm);
+    if (json_is_integer(told) && json_integer_value(told) >= 0) {
+        ml_fleet_told(rows, ML_SENDER_COST, no_text, &cost_ppm);
+    }
+}
+
 /* Once all strings are there: they do not move any more. */
 static void head_read(struct ml_fleet_rows *rows, const json_t *metadata) {
     const json_t *own = json_object_get(metadata, "memlog");
@@ -322,12 +334,7 @@ static void head_read(struct ml_fleet_rows *rows, const json_t *metadata) {
     head->complete = json_is_true(json_object_get(own, "complete"));
     head->covered = json_is_true(json_object_get(own, "covered"));
     head->sampling_bytes = member(own, "sampling_bytes");
-    ml_fleet_told(
-        rows, ML_SENDER_PROMISED, (struct ml_fleet_piece){0}, member(own, "promised_ppm")
-    );
-    if (json_object_get(own, "cost_ppm")) {
-        ml_fleet_told(rows, ML_SENDER_COST, (struct ml_fleet_piece){0}, member(own, "cost_ppm"));
-    }
+    cost_read(rows, own);
     head->processes = member(own, "processes");
     head->left_bytes = member(own, "left_bytes");
     head->told |= MEMLOG_FLEET_TOLD_LIVE | (own ? MEMLOG_FLEET_TOLD_COMPLETE : 0);
