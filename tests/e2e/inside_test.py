@@ -201,7 +201,8 @@ class Inside(harness.Case):
     def test_one_that_is_called_past_its_names_is_not_called_seen(self):
         report, child, components = self.child_that_holds("past", 40)
         self.assertEqual(child["live_blocks"], 0)
-        self.assertRegex(child["coverage"]["unseen"], r"^(39|40)\.\d MiB private memory of the allocator inside the executable holds no block that "
+        # The kernel may give pages of 2 MiB.
+        self.assertRegex(child["coverage"]["unseen"], r"^(39|4[0-3])\.\d MiB private memory of the allocator inside the executable holds no block that "
                          r"memlog saw, and it never saw more than \S+ [KM]iB at once: calls go past its functions \(inlined by the compiler\?\)$")
         self.assertFalse(report["dump"]["covered"])
         self.assertTrue(report["dump"]["complete"])
