@@ -103,7 +103,7 @@ class Rows(merging.Reports):
     def test_rows_are_those_of_the_trace(self):
         dump = self.dump(self.program(merging.FREED))
         head = dict(self.check(dump, "--memlog-keep-small-allocations", "--upload-host=h", "--upload-version=v"))[BEGIN]
-        self.assertEqual(head[:5], [2, "program", self.trace(dump)["metadata"]["memlog"]["build_id"], "h", "v"])
+        self.assertEqual(head[:5], [3, "program", self.trace(dump)["metadata"]["memlog"]["build_id"], "h", "v"])
         self.check(dump)
 
     def test_frames_without_names(self):
@@ -131,7 +131,7 @@ class Rows(merging.Reports):
                 rows, _, _ = rows_of(messages)
                 self.assertEqual(collections.Counter({key: value for key, value in rows.items() if value}), wanted)
                 head = dict(messages)[BEGIN]
-                self.assertEqual(head[:3], [2, told["program"], told["build_id"]])
+                self.assertEqual(head[:3], [3, told["program"], told["build_id"]])
                 self.assertEqual(head[5] // 10**6, told["time_ns"] // 10**6)
                 self.assertEqual(head[11], told["sampling_bytes"])
                 self.assertEqual(head[15] & PEAK, 0)
