@@ -15,14 +15,14 @@ static struct ml_profile_text without_first(struct ml_profile_text text, size_t 
 
 struct ml_profile_text ml_script_name(struct ml_profile_text text) {
     /* V8's words for functions, and its marks of how one was compiled: interpreted, baseline,
-     * optimized. */
+     * optimized; from version 13 on with a second mark behind those of the last. */
     static const char *const words[] = {"JS:", "LazyCompile:", "Function:", "Eval:", "Script:"};
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (begins_with(text, words[i])) {
             struct ml_profile_text rest = without_first(text, strlen(words[i]));
             if (rest.count_bytes > 0 && strchr("~^+*", rest.bytes[0]) != NULL) {
-                rest = without_first(rest, 1);
+                rest = without_first(rest, rest.count_bytes > 1 && rest.bytes[1] == '\'' ? 2 : 1);
             }
             return rest.count_bytes > 0 ? rest : text;
         }

@@ -43,6 +43,7 @@ START_TEST(how_a_function_was_compiled_is_no_part_of_its_name) {
         "JS:^f /a.js:1:2",
         "JS:+f /a.js:1:2",
         "JS:*f /a.js:1:2",
+        "JS:*'f /a.js:1:2",
         "JS:f /a.js:1:2"};
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         ck_assert_str_eq(ml_script_name(text_of(ways[i])).bytes, "f /a.js:1:2");
