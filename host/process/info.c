@@ -114,13 +114,25 @@ bool ml_process_misses(pid_t pid, const char *path) {
            lstat(place, &facts) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
+static bool is_any_main_thread(const char *name) {
+    return strcmp(name, "MainThread") == 0 || strcmp(name, "node-MainThread") == 0;
+}
+
 void ml_process_name(pid_t pid, char out_name[ML_PROCESS_NAME_BYTES]) {
+    char path[PATH_MAX];
     char text[SMALL_FILE_BYTES];
     ssize_t count = read_proc(pid, "comm", text, sizeof(text));
     if (count > 0 && text[count - 1] == '\n') {
         text[count - 1] = '\0';
     }
     (void)snprintf(out_name, ML_PROCESS_NAME_BYTES, "%.15s", count > 0 ? text : "?");
+    if (is_any_main_thread(out_name)) {
+        ml_process_executable(pid, path, sizeof(path));
+        const char *name = strrchr(path, '/');
+        if (name != NULL && name[1] != '\0') {
+            (void)snprintf(out_name, ML_PROCESS_NAME_BYTES, "%.15s", name + 1);
+        }
+    }
 }
 
 enum ml_status ml_process_command_line(pid_t pid, struct ml_command_line *out_line) {

@@ -29,7 +29,8 @@ struct ml_ending ml_ending_from_wait(int status);
 /* The exit code that a shell gives it: N, or 128 + signal. */
 int ml_ending_exit_code(const struct ml_ending *ending);
 
-/* Its name, /proc/PID/comm. */
+/* Its name, /proc/PID/comm. Where that is what a run-time calls its first thread and says nothing
+ * of the program (Node.js from 23 on), the executable's. */
 void ml_process_name(pid_t pid, char out_name[ML_PROCESS_NAME_BYTES]);
 
 /* Its command line. Errors: ML_ENV_MISSING it is gone or has none; ML_ENV_MEMORY. */

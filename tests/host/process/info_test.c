@@ -33,6 +33,20 @@ START_TEST(tells_of_ourselves) {
 }
 END_TEST
 
+START_TEST(what_says_nothing_of_the_program_is_not_its_name) {
+    static const char *const names[] = {"MainThread", "node-MainThread"};
+    char name[ML_PROCESS_NAME_BYTES];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ck_assert_int_eq(prctl(PR_SET_NAME, names[i]), 0);
+        ml_process_name(getpid(), name);
+        ck_assert_str_eq(name, "process_info_te"); /* 15 bytes, as the kernel's */
+    }
+    ck_assert_int_eq(prctl(PR_SET_NAME, "MainThread2"), 0);
+    ml_process_name(getpid(), name);
+    ck_assert_str_eq(name, "MainThread2");
+}
+END_TEST
+
 START_TEST(knows_nothing_of_a_process_that_is_not_there) {
     pid_t nobody = 0x3fffffff;
     char name[ML_PROCESS_NAME_BYTES];
@@ -202,6 +216,7 @@ int main(void) {
     tcase_add_test(tcase, knows_what_a_program_was_given);
     tcase_add_test(tcase, what_a_process_misses_is_known_where_it_can_be_seen);
     tcase_add_test(tcase, tells_of_ourselves);
+    tcase_add_test(tcase, what_says_nothing_of_the_program_is_not_its_name);
     tcase_add_test(tcase, knows_nothing_of_a_process_that_is_not_there);
     tcase_add_test(tcase, reads_a_stat_whose_name_holds_brackets_and_digits);
     tcase_add_test(tcase, adds_up_private_memory_and_swap);
