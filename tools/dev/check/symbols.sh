@@ -26,8 +26,9 @@ exported() {
     nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u
 }
 
+# What a compiler makes of a function to check its lengths (_FORTIFY_SOURCE) is that function: which calls it takes differs from one to the next.
 imported() {
-    nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort -u
+    nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $NF); print $NF }' | sed 's/^__\(.*\)_chk$/\1/' | sort -u
 }
 
 allowed() {
