@@ -125,7 +125,7 @@ class Convert(harness.Case):
         dump = self.dump(program)
         live = harness.shown(self.report(dump), "live_bytes")
         heap = self.convert(dump, "heap")
-        for reader in ("google-pprof", "jeprof"):
+        for reader in harness.gperftools_readers():
             text = self.words(reader, "--text", "--show_bytes", program, heap)
             self.assertIn(f"Total: {live} B", text, reader)
             self.assertIn("leaf", text, reader)

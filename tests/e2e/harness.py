@@ -311,6 +311,11 @@ def service_of(host):
         time.sleep(0.01)
 
 
+def gperftools_readers():
+    """Those of the text form that this suite has: google-pprof has left Debian."""
+    return [name for name in ("google-pprof", "jeprof") if shutil.which(name)]
+
+
 def pprof():
     """pprof, built once without a network: source and all it needs come from golang-github-google-pprof-dev."""
     PROGRAMS.mkdir(parents=True, exist_ok=True)

@@ -310,7 +310,7 @@ def make(folder, jobs, compiles):
         (folder / f"c{i}.c").write_text(f"#include <stdio.h>\nint f{i}(void) {{ return puts(\"{i}\"); }}\n")
         lines.append(f"c{i}.o: c{i}.c\n\t@gcc -c -o $@ $<")
     (folder / "Makefile").write_text("\n".join(lines) + "\n")
-    script = f'cd "$1" && make -s -j8 && echo gone $(ls done* | wc -l) $(ls *.o | wc -l); read line; exit 7'
+    script = f'cd "$1" && make -s -j8 || exit 9; echo gone $(ls done* | wc -l) $(ls *.o | wc -l); read line; exit 7'
     with Scene(folder, ["/bin/sh", "-c", script, "sh", folder]) as scene:
         scene.expect(f"gone {jobs} {compiles}")
         scene.figures["after_bytes"] = scene.resident()

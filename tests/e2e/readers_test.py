@@ -95,13 +95,13 @@ class Readers(harness.Case):
                 page = self.wait_for("pprof's page", top)
             finally:
                 server.kill()
-        self.assertIn("_PyEval_EvalFrameDefault", page)
+        self.assertIn("PyEval_EvalCode", page)
         self.assertIn("sqlite3", page)
 
     def test_gperftools_text(self):
         for name, report in self.each():
             heap = self.convert(name, "heap")
-            for reader in ("google-pprof", "jeprof"):
+            for reader in harness.gperftools_readers():
                 text = self.words(reader, "--text", "--show_bytes", "/bin/true", heap)
                 self.assertIn(f"Total: {harness.shown(report, 'live_bytes')} B", text, reader)
 
