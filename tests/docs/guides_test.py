@@ -22,6 +22,8 @@ WITHOUT_EXAMPLE = {"limits.md", "compared.md"}
 LATER = (
     (r"< \(no names in _json.cpython-311-x86_64-linux-gnu.so\)", "< PyUnicode_Substring < (no names in python3...)"),
     (r"  PyUnicode_Substring  ", "  PyUnicode_New  "),
+    (r"\bPyByteArray_Resize\b", "..."),
+    (r"  python3\.11$", "  python3..."),
     (r"  node$", "  libnode.so..."),
 )
 MARK = "@@ block"

@@ -569,7 +569,7 @@ class Unnoticed(attached.Case):
         target = self.target()
         target.tell("quiet")
         before = pages_of(target.pid)
-        self.assertGreater(len(before), 8)
+        self.assertGreater(len(before), 3)  # newer libcs keep fewer
         session = self.begin(target.pid)
         after = pages_of(target.pid)
         self.finish(session)

@@ -7,12 +7,13 @@ import subprocess
 import urllib.parse
 
 import harness
+import pythons
 
 PYTHON = "/usr/bin/python3"
 OPENAT = 257  # in /proc/PID/syscall, of a process that sleeps in it; "running" otherwise
 
 # A parent and a child of its own program, each of which allocates a little more whenever it is told.
-TREE = r"""
+TREE = pythons.named(r"""
 import os, sys
 kept = []
 def leak_here(count):
@@ -31,7 +32,7 @@ while True:
     open(name + ".done", "a").write("x")
 if child:
     os.waitpid(child, 0)
-"""
+""")
 
 
 class Answer:

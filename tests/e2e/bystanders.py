@@ -389,6 +389,7 @@ def php_extensions():
     return ("php", UNSEEN, PHP_UNSEEN) if said("php", "-n", "-r", "echo PHP_VERSION_ID;") < "80300" else ("php", BY_READING, "")
 
 
+ASSEMBLER = ("as|x86_64-linux-gn", SEEN, "")  # Debian's, or by its whole name
 ASAN_RUN = ("/bin/sh", "-c", "./program; echo $?")
 
 
@@ -416,8 +417,8 @@ KINDS = [
     Kind("java", ("java", "-XX:+UseSerialGC", "-cp", ".", "A"), [("java", BY_READING, "")], needs=("java", "javac"), short=True,
          before=each(text("A.java", JAVA), lambda folder: subprocess.run(["javac", "A.java"], cwd=folder, check=True, capture_output=True))),
     # ---- compilers and tools ----
-    Kind("gcc", ("gcc", "-O1", "-c", "a.c", "-o", "a.o"), [("cc1", BY_READING, ""), ("as", SEEN, "")], before=text("a.c", HEAP)),
-    Kind("g++", ("g++", "-O1", "-c", "a.cc", "-o", "a.o"), [("cc1plus", BY_READING, ""), ("as", SEEN, "")], before=text("a.cc", CXX), short=True),
+    Kind("gcc", ("gcc", "-O1", "-c", "a.c", "-o", "a.o"), [("cc1", BY_READING, ""), ASSEMBLER], before=text("a.c", HEAP)),
+    Kind("g++", ("g++", "-O1", "-c", "a.cc", "-o", "a.o"), [("cc1plus", BY_READING, ""), ASSEMBLER], before=text("a.cc", CXX), short=True),
     Kind("clang", ("clang", "-O1", "-c", "a.c", "-o", "a.o"), [("clang", BY_READING, "")], before=text("a.c", HEAP), needs=("clang",)),
     Kind("rustc", ("rustc", "-o", "program", "a.rs"), [("rustc", BY_READING, "")], before=text("a.rs", RUST), needs=("/usr/bin/rustc",)),
     Kind("go build", ("go", "build", "-o", "program", "main.go"), [("go", BY_READING, "")], needs=("go",), timeout=240,

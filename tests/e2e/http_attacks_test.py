@@ -125,7 +125,7 @@ class Attacks(browsing.TreeCase):
             ["GET healthz HTTP/1.1", host],
         ):
             answer = page.raw(("\r\n".join(lines) + "\r\n\r\n" + second).encode())
-            self.assertEqual(answer and answer.status, 400, lines)
+            self.assertIn(answer and answer.status, (400, 501), lines)
             self.assertNotIn(b"HTTP/1.1 200", answer.body, lines)
         # Folded lines: refused, or the fold is part of one value, which is then wrong.
         folded = page.raw(f"GET /healthz HTTP/1.1\r\nHost: evil.example\r\n {page.host}\r\nConnection: close\r\n\r\n".encode())

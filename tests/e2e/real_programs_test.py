@@ -41,6 +41,7 @@ import multiprocessing, os
 def work(n):
     return sum(len(str(i) * 3) for i in range(n * 1000))
 if __name__ == "__main__":
+    multiprocessing.set_start_method("fork")
     with multiprocessing.Pool(3) as pool:
         print(pool.map(work, range(20)))
     queue = multiprocessing.Queue()

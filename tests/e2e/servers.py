@@ -7,6 +7,7 @@ import socket
 
 # The newest that is here; each suite has another.
 POSTGRES = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name), default=pathlib.Path("/usr/lib/postgresql/bin"))
+POSTGRES_VERSION = int(POSTGRES.parent.name) if POSTGRES.parent.name.isdigit() else 0
 
 NGINX_CONF = """
 daemon off; master_process on; worker_processes 2; pid {dir}/pid; error_log {dir}/error.log; {user}
@@ -72,6 +73,8 @@ class Postgres:
         self.init = (*self.prefix, POSTGRES / "initdb", "-D", self.data / "db", "-N", "-A", "trust", "-U", "postgres")
         # Who cleans up comes once a minute, and is in nobody's way until then; so is nobody whose coming is a matter of the clock.
         options = ("-k", self.data, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "autovacuum_naptime=1d")
+        if POSTGRES_VERSION >= 18:  # nor are workers, which come with what there is to read
+            options += ("-c", "io_method=sync")
         self.words = (*self.prefix, POSTGRES / "postgres", "-D", self.data / "db", *options)
         self.is_ready = (POSTGRES / "pg_isready", "-q", *self.login)
 
