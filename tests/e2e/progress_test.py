@@ -3,6 +3,7 @@ import fcntl
 import http.server
 import os
 import pty
+import pathlib
 import re
 import struct
 import subprocess
@@ -64,10 +65,20 @@ class Progress(Keeper):
     def env(self, **changes):
         return self.environment(TERM="xterm", PAGER="cat", HOME=str(self.folder), DEBUGINFOD_URLS="", **changes)
 
-    def feed(self, until):
+    def writer(self):
+        """Who waits to write: a pipe that nobody has come to write to is refused at once."""
+        found = []
+        opening = threading.Thread(target=lambda: found.append(self.pipe.open("wb", buffering=0)), daemon=True)
+        opening.start()
+        self.wait_for("the writer to wait", lambda: pathlib.Path(f"/proc/self/task/{opening.native_id}/stat").read_text().rpartition(")")[2].split()[0] == "S")
+        return opening, found
+
+    def feed(self, writer, until):
         """The dump packet by packet, the last one once `until` says so. A packet of another writer's stands in for more of them."""
         other = b"\x0a\x02\x40\x01"  # a timestamp alone
-        with self.pipe.open("wb", buffering=0) as pipe:
+        opening, found = writer
+        opening.join(harness.TIMEOUT)
+        with found[0] as pipe:
             while not until():
                 pipe.write(other)
                 time.sleep(0.02)
@@ -78,8 +89,9 @@ class Progress(Keeper):
         return lambda: time.monotonic() - begin > seconds
 
     def test_a_slow_input_has_progress_that_is_erased_before_the_answer(self):
+        writer = self.writer()
         terminal = Terminal(self.words("report", self.pipe), self.env(), columns=40)
-        self.feed(lambda: "Reading the dump" in terminal.seen() or terminal.process.poll() is not None)
+        self.feed(writer, lambda: "Reading the dump" in terminal.seen() or terminal.process.poll() is not None)
         code, seen = terminal.end()
         self.assertEqual(code, 0, seen)
         progress, answer = seen.rsplit(ERASED, 1)
@@ -92,8 +104,9 @@ class Progress(Keeper):
     def test_stdout_has_the_same_bytes_with_it(self):
         plain = subprocess.run(self.words("report", "--json", self.dump), capture_output=True, check=True, env=self.env()).stdout
         with (self.folder / "answer").open("w+b") as answer:
+            writer = self.writer()
             terminal = Terminal(self.words("report", "--json", self.pipe), self.env(), stdout=answer)
-            self.feed(lambda: "Reading the dump" in terminal.seen() or terminal.process.poll() is not None)
+            self.feed(writer, lambda: "Reading the dump" in terminal.seen() or terminal.process.poll() is not None)
             code, seen = terminal.end()
             answer.seek(0)
             written = answer.read()
@@ -102,12 +115,14 @@ class Progress(Keeper):
         self.assertEqual(written.replace(b'"pipe"', f'"{self.dump.name}"'.encode()), plain)
 
     def test_there_is_none_in_a_pipe_and_none_on_a_dumb_terminal(self):
+        writer = self.writer()
         plain = subprocess.Popen(self.words("report", self.pipe), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env())
-        self.feed(self.after(LONG_S))
+        self.feed(writer, self.after(LONG_S))
         self.assertEqual(plain.communicate(timeout=harness.TIMEOUT)[1], b"")
         for term in ("dumb", ""):
+            writer = self.writer()
             terminal = Terminal(self.words("report", self.pipe), {**self.env(), "TERM": term})
-            self.feed(self.after(LONG_S))
+            self.feed(writer, self.after(LONG_S))
             code, seen = terminal.end()
             self.assertEqual(code, 0, seen)
             self.assertNotIn("Reading the dump", seen)
