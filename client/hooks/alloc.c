@@ -153,10 +153,9 @@ RECORDED void recorded_free(void *block) {
     RELEASE(block, ml_next.free(block), ml_record_free_here);
 }
 
-/* The frees that the fast check could not pass on: also of the boot store's blocks, which it takes
- * for sampled ones (ml_arena_begin). */
+/* The slow check of a free that the fast one could not skip. */
 RECORDED void looked_free(void *block) {
-    if (block == NULL || ml_boot_store_owns(block)) {
+    if (block == NULL) {
         return;
     }
     if (ml_sampler_drops_after_all(ml_this_thread(), block)) {
@@ -167,6 +166,9 @@ RECORDED void looked_free(void *block) {
 }
 
 HOOK void free(void *block) {
+    if (ml_unlikely(ml_boot_store_owns(block))) {
+        return;
+    }
     if (ml_sampler_filters(ml_this_thread())) {
         if (ml_likely(ml_sampler_drops(ml_this_thread(), block))) {
             ml_next.free(block); /* which has nothing to do for NULL */
@@ -175,7 +177,7 @@ HOOK void free(void *block) {
         looked_free(block);
         return;
     }
-    if (block == NULL || ml_unlikely(ml_boot_store_owns(block))) {
+    if (block == NULL) {
         return;
     }
     if (ml_hook_is_idle(ml_this_thread())) {

@@ -21,14 +21,6 @@ void ml_sampled_set_begin(struct ml_sampled_set *out_set, void *memory, ml_sampl
     }
 }
 
-void ml_sampled_set_keep(struct ml_sampled_set *set, uint64_t address, uint64_t count_bytes) {
-    for (uint64_t at = 0; at < count_bytes; at += 1 << ML_SAMPLED_GRAIN_SHIFT) {
-        atomic_store_explicit(
-            ml_sampled_glance(set, address + at), ML_SAMPLED_GLANCE_STUCK, memory_order_relaxed
-        );
-    }
-}
-
 /* Where the level begins; 0 or ML_SAMPLED_NO_MEMORY: nowhere. */
 static uintptr_t level_at(const struct ml_sampled_set *set, uint32_t level) {
     return atomic_load_explicit(&set->levels[level], memory_order_acquire);

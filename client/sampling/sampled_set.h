@@ -84,10 +84,6 @@ enum {
  * the first level. `more` gives what the others lie in. */
 void ml_sampled_set_begin(struct ml_sampled_set *out_set, void *memory, ml_sampled_more_fn *more);
 
-/* ml_sampled_set_may_have says yes of each address in those bytes, whatever comes and goes. Before
- * other threads use the set. */
-void ml_sampled_set_keep(struct ml_sampled_set *set, uint64_t address, uint64_t count_bytes);
-
 /* Whether the address is in it; true also when that is unknown. */
 bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address);
 

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "client/state/boot_store.h"
 #include "client/state/process.h"
 #include "client/stream/lane.h"
 #include "client/unwind/unwind.h"
@@ -169,11 +168,6 @@ void ml_arena_begin(void) {
     struct ml_memo_pool *memos = &ml_process.unwind->memos;
     atomic_store_explicit(&ml_process.gate_page->arena_used, TAKEN_FROM, memory_order_relaxed);
     ml_sampled_set_begin(&ml_process.sampled, start + SAMPLED_AT, take_level);
-    ml_sampled_set_keep(
-        &ml_process.sampled,
-        (uintptr_t)ml_boot_store,
-        atomic_load_explicit(&ml_boot_store_used, memory_order_relaxed)
-    );
     memos->blocks = start;
     memos->blocks_max = ML_MEMO_POOL_BLOCKS;
     memos->take = take_memo_blocks;

@@ -299,28 +299,10 @@ START_TEST(threads_that_hand_blocks_to_each_other_never_miss_one) {
 }
 END_TEST
 
-START_TEST(what_is_kept_is_looked_up_for_ever_and_is_not_in_it) {
-    enum { FROM = 0x7000, BYTES = 200, NEIGHBOURS = 64 };
-    begin(1);
-    ml_sampled_set_keep(&set, FROM, BYTES);
-    ml_sampled_set_add(&set, FROM + 16); /* the same glance as a kept one's */
-    ck_assert_int_eq(ml_sampled_set_remove(&set, FROM + 16), ML_SAMPLED_YES);
-    for (uint64_t at = FROM - NEIGHBOURS; at < FROM + BYTES + NEIGHBOURS; at++) {
-        const bool is_kept = at >= FROM && at / 16 <= (FROM + BYTES - 1) / 16;
-        ck_assert_int_eq(ml_sampled_set_may_have(&set, at), is_kept);
-        ck_assert(!ml_sampled_set_has(&set, at));
-    }
-    ml_sampled_set_keep(&set, 0x5000, 0);
-    ck_assert(!ml_sampled_set_may_have(&set, 0x5000));
-    end();
-}
-END_TEST
-
 int main(void) {
     TCase *tcase = tcase_create("sampled_set");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, memory_of_zeros_is_an_empty_set);
-    tcase_add_test(tcase, what_is_kept_is_looked_up_for_ever_and_is_not_in_it);
     tcase_add_test(tcase, it_says_yes_to_what_is_in_it_and_to_nothing_else);
     tcase_add_test(tcase, what_found_no_room_is_answered_with_maybe_for_ever);
     tcase_add_test(tcase, levels_come_when_they_are_needed);
