@@ -55,11 +55,35 @@ static void end(struct ml_uploader *uploader, unsigned status, const char *why) 
 
 /* ---- what comes back */
 
-static unsigned explain(const struct ml_web_answer *answer, char out_why[ML_UPLOAD_WORD_BYTES]) {
+/* libcurl 8.22 writes a key id such as Swift's account:user encoded, and 8.14 does not. */
+static const char *hint_on(const struct ml_s3_credentials *credentials, const char *code) {
+    const char *const unreserved =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    const char *key_id = credentials->key_id;
+    const bool is_odd = key_id[strspn(key_id, unreserved)] != '\0';
+    return is_odd && strcmp(code, "SignatureDoesNotMatch") == 0
+               ? " (newer libcurl, as 8.22, encodes what is no letter or digit in the key id, "
+                 "which "
+                 "not every server reads)"
+               : "";
+}
+
+static unsigned explain(
+    const struct ml_uploader_s3 *s3,
+    const struct ml_web_answer *answer,
+    char out_why[ML_UPLOAD_WORD_BYTES]
+) {
     char code[64];
     const unsigned status = ml_uploader_explain(answer, out_why);
     if (status >= STATUS_BAD_REQUEST && ml_s3_element(answer->body, "Code", code, sizeof(code))) {
-        (void)snprintf(out_why, ML_UPLOAD_WORD_BYTES, "HTTP status %u: %s", status, code);
+        (void)snprintf(
+            out_why,
+            ML_UPLOAD_WORD_BYTES,
+            "HTTP status %u: %s%s",
+            status,
+            code,
+            hint_on(&s3->credentials, code)
+        );
     }
     return status;
 }
@@ -84,7 +108,7 @@ static void failed(struct ml_uploader *uploader, const struct ml_web_answer *ans
     char code[64];
     struct ml_uploader_s3 *s3 = uploader->s3;
     struct ml_spool_item *item = &uploader->sending;
-    s3->status = explain(answer, s3->why);
+    s3->status = explain(s3, answer, s3->why);
     if (s3->status == STATUS_NOT_FOUND && (s3->step == STEP_PART || s3->step == STEP_JOIN)) {
         forget_parts(item);
         end(uploader, 0, "the server has forgotten the parts that it had");

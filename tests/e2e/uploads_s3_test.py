@@ -333,7 +333,7 @@ class Swift(S3):
         process = self.start(self.url, env=self.environment(**bad))
         answer = self.upload(process, "--wait")
         self.assertEqual(answer.returncode, 125)
-        self.assertIn("403: SignatureDoesNotMatch", answer.stderr)
+        self.assertIn("403: SignatureDoesNotMatch (newer libcurl", answer.stderr)
         self.assertEqual(self.uploads()["given_up"], 1)
         self.assertNotIn("tasting", answer.stderr + self.end(process))
         self.assertEqual(self.objects(), {})
