@@ -263,6 +263,7 @@ class Case(unittest.TestCase):
         if answer.returncode != 0:
             self.fail(f"report failed ({answer.returncode}): {answer.stderr.decode(errors='replace')}")
         report = json.loads(answer.stdout, object_hook=FrameStore().share)
+        report["limited"] = bool(limit)
         self.reported.add(pathlib.Path(dump))
         wrong = unbalanced(report) + misled(report)
         if wrong:

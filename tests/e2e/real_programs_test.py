@@ -85,11 +85,24 @@ class Programs(harness.Case):
 
     def same(self, *program, stdin=b"", env=None, before=None):
         """Run without and with memlog, each in a fresh folder; compare what comes out; returns the report."""
-        report = self.undisturbed(lambda: self.report_of_same(program, stdin, env, before))
-        self.sane(report)
+        dumps = []
+
+        def play():
+            run = self.run_of_same(program, stdin, env, before)
+            dumps[:] = run.dumps()
+            return self.exit_report(run)
+
+        report = self.undisturbed(play)
+        self.sane(report, dumps[0])
         return report
 
-    def report_of_same(self, program, stdin, env, before):
+    def functions_of(self, dump, entry):
+        """What each function holds itself: of a large dump the report has the largest stacks alone."""
+        words = [str(harness.MEMLOG), "report", "--json", "--by=function", f"--pid={entry['pid']}", str(dump)]
+        answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+        return json.loads(answer.stdout)["rows"]
+
+    def run_of_same(self, program, stdin, env, before):
         outcomes = []
         for way in ("bare", "memlog"):
             folder = self.folder / "work"
@@ -105,17 +118,18 @@ class Programs(harness.Case):
                 outcomes.append((run.code, run.out, run.err))
         self.assertEqual(outcomes[1][1], outcomes[0][1])
         self.assertEqual(outcomes[1], outcomes[0])
-        return self.exit_report(run)
+        return run
 
-    def sane(self, report):
+    def sane(self, report, dump):
         self.assertTrue(report["dump"]["complete"], report["dump"]["gaps"])
         for entry in report["processes"]:
             who = f"{entry['pid']} {entry['name']}"
             self.assertEqual(entry["lost_events"], 0, who)
             self.assertLessEqual(entry["live_bytes"], entry["peak_bytes"], who)
             self.assertLessEqual(entry["peak_bytes"], entry["total_bytes"], who)
+            rows = self.functions_of(dump, entry) if report["limited"] else entry["stacks"]
             for figure in ("live_bytes", "total_blocks", "peak_bytes"):
-                self.assertEqual(sum(stack[figure] for stack in entry["stacks"]), entry[figure], f"{who} {figure}")
+                self.assertEqual(sum(row[figure] for row in rows), entry[figure], f"{who} {figure}")
             self.assertNotEqual(entry["state"], "running", who)
 
     def processes(self, report, name):
@@ -140,7 +154,8 @@ class CommandLine(Programs):
         compiler = self.processes(report, "cc1plus")
         self.assertEqual(len(compiler), 1)
         self.assertGreater(compiler[0]["total_bytes"], 20 * MIB)
-        self.assertEqual(len(self.processes(report, "as")), 1)
+        # Newer ones call it by the machine's name.
+        self.assertEqual(len([entry for entry in report["processes"] if re.search(r"[/-]as$", "/" + entry["command_line"][0])]), 1)
         self.assertTrue(any(entry["command_line"][0].endswith("a") for entry in self.processes(report, "a")))
 
     def test_python_multiprocessing(self):
@@ -285,8 +300,9 @@ class Servers(Programs):
     def end(self, process, pid, sig, code=0):
         os.kill(pid, sig)
         self.assertEqual(process.wait(timeout=harness.TIMEOUT), code, self.log_of(process))
-        report = self.exit_report(harness.Run(process.returncode, b"", "", process.memlog_folder))
-        self.sane(report)
+        run = harness.Run(process.returncode, b"", "", process.memlog_folder)
+        report = self.exit_report(run)
+        self.sane(report, run.dumps()[0])
         return report
 
     def log_of(self, process):
