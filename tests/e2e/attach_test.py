@@ -569,11 +569,13 @@ class Unnoticed(attached.Case):
         target = self.target()
         target.tell("quiet")
         before = pages_of(target.pid)
-        self.assertGreater(len(before), 3)  # newer libcs keep fewer
+        # Since glibc 2.42 stacks have no guard pages of their own, and lie in one mapping.
+        stacks = {place: max(1, (place[1] - place[0]) // (8 << 20)) for place in before}
+        self.assertGreater(sum(stacks.values()), 3)
         session = self.begin(target.pid)
         after = pages_of(target.pid)
         self.finish(session)
-        grown = {place: after[place] - pages for place, pages in before.items() if place in after and after[place] > pages + 200}
+        grown = {place: after[place] - pages for place, pages in before.items() if place in after and after[place] > pages + 200 * stacks[place]}
         self.assertEqual(grown, {}, "pages more than before")
         target.tell("warm")
         target.end()
