@@ -28,6 +28,9 @@ static void hook_entries(void) {
         ml_next_follow(ml_patch_unhooked);
         ml_next_follow_new(ml_patch_unhooked);
         ml_past_entries(report.functions, report.refused);
+        if (report.is_inlined) {
+            ml_past_inlined();
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/entry/families.h"
 #include "client/patch/entry_hooks.h"
+#include "client/patch/inlined.h"
 #include "client/patch/near.h"
 #include "client/patch/object_file.h"
 #include "client/startup/program_file.h"
@@ -164,6 +165,8 @@ static void hook(struct ml_families *families) {
     const uint32_t count = plan_all(families, room);
     if (count > 0 && apply(families, room, room_bytes)) {
         search.report->functions += count;
+        search.report->is_inlined |=
+            !families->is_library && ml_inlined_is(&search.object, families);
     } else {
         ml_near_release(room, room_bytes);
     }

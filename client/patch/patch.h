@@ -8,12 +8,14 @@
 #ifndef MEMLOG_CLIENT_PATCH_PATCH_H
 #define MEMLOG_CLIENT_PATCH_PATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ipc/wire/staging.h"
 
 struct ml_patch_report {
-    uint32_t functions;                     /* hooked */
+    uint32_t functions; /* hooked */
+    bool is_inlined;    /* the executable's are called past their entries, too */
     char refused[ML_ENTRIES_REFUSED_BYTES]; /* "free: a call is among its first bytes"; "": none */
 };
 

@@ -105,6 +105,10 @@ static void tell(uint32_t found) {
     }
 }
 
+void ml_past_inlined(void) {
+    tell(ML_PAST_INLINED);
+}
+
 static struct place place_of(const struct link_map *map) {
     return (struct place){.map = map, .base = map->l_addr, .dynamic = map->l_ld};
 }

@@ -40,6 +40,10 @@ static inline void ml_past_step(uintptr_t pc) {
  * `refused` says why not all of them (at most ML_ENTRIES_REFUSED_BYTES, ended by a 0). */
 void ml_past_entries(uint32_t functions, const char *refused);
 
+/* The executable's own allocator is called past these entries, too: the compiler has put its
+ * functions into their callers. */
+void ml_past_inlined(void);
+
 /* The program has run before the client began, by memlog_start. */
 void ml_past_began_late(void);
 

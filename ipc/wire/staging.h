@@ -116,7 +116,9 @@ enum {
     ML_PAST_CALLS = 1,       /* an object's calls go to another allocator's functions */
     ML_PAST_SEVERAL = 2,     /* not that object's alone */
     ML_PAST_SECOND_LIBC = 4, /* a namespace of its own (dlmopen) has a libc of its own */
-    ML_PAST_LATE = 8         /* the program ran before memlog was in it: it has older blocks */
+    ML_PAST_LATE = 8,        /* the program ran before memlog was in it: it has older blocks */
+    ML_PAST_INLINED = 16     /* the compiler has put the functions of the executable's own allocator
+                                into their callers, too */
 };
 
 /* One cache line: only its owner writes it. */

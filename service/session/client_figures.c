@@ -57,7 +57,8 @@ static struct ml_coverage_past past_of(const struct ml_staging_header *header) {
     struct ml_coverage_past past = {
         .calls = (header->past & ML_PAST_CALLS) != 0,
         .several = (header->past & ML_PAST_SEVERAL) != 0,
-        .second_libc = (header->past & ML_PAST_SECOND_LIBC) != 0};
+        .second_libc = (header->past & ML_PAST_SECOND_LIBC) != 0,
+        .inlined = (header->past & ML_PAST_INLINED) != 0};
     memcpy(past.file, header->past_file, sizeof(header->past_file));
     past.file[sizeof(header->past_file) - 1] = 0;
     return past;

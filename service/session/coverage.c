@@ -189,6 +189,15 @@ static bool tell_past_entries(
                ml_coverage_size(reading->most_bytes, heap_text));
 }
 
+/* Report the same where its pages do not show it: what is allocated so may be little, or gone. */
+static bool
+tell_inlined(const struct ml_coverage_past *past, char out_unseen[ML_COVERAGE_UNSEEN_BYTES]) {
+    return past->inlined &&
+           say(out_unseen,
+               "the compiler has put functions of the allocator inside the executable into their "
+               "callers: blocks of these calls are not seen");
+}
+
 /* Report memory of which the heap, with what is known to be mapped by others, is next to nothing,
  * or of which a part is older than the recording. */
 static void tell_unexplained(
@@ -238,7 +247,8 @@ void ml_coverage_tell(
       .allocator = ml_coverage_allocator(&coverage->allocator)};
     if (!tell_found(&coverage->allocator, facts, out_told->unseen) &&
         !tell_calls(&facts->past, out_told->unseen) && !tell_past(facts, out_told->unseen) &&
-        !tell_past_entries(reading, facts, out_told->unseen)) {
+        !tell_past_entries(reading, facts, out_told->unseen) &&
+        !tell_inlined(&facts->past, out_told->unseen)) {
         tell_unexplained(reading, facts, out_told->unseen);
     }
 }

@@ -37,6 +37,7 @@ struct ml_allocator {
 /* Calls that the client has seen to bypass memlog, in objects that were loaded later. */
 struct ml_coverage_past {
     bool calls, several, second_libc;  /* ML_PAST_* of ipc/wire/staging.h */
+    bool inlined;                      /* likewise: inside the executable */
     char file[ML_COVERAGE_NAME_BYTES]; /* the first whose calls do */
 };
 

@@ -23,6 +23,7 @@ import uprobes  # noqa: E402
 MIB = 1 << 20
 # Who ends while his other threads are inside a call of the allocator has made it, and memlog has not: it records what has come back.
 IN_FLIGHT = 16
+INLINED = "the compiler has put functions of the allocator inside the executable into their callers: blocks of these calls are not seen"
 
 
 class Calls(harness.Case):
@@ -46,10 +47,13 @@ class Calls(harness.Case):
                 self.skipTest("an ordinary user may make no namespace here")
             raise
         whole, seen = 0, 0
+        is_past = "chromium" in str(browser.executable) and browsers.places_past_malloc(browser.executable) > 0
+        unseen = {"", INLINED} if is_past else {""}
         for entry, kernels, before in call_counts.compared(listed, counted):
             who = f"{entry['pid']} {entry['name']} ({entry['state']}): memlog {entry['total_blocks']}, {call_counts.frees(entry)}"
             missed = kernels.blocks - entry["total_blocks"]
-            self.assertEqual((entry["coverage"]["unseen"], entry["lost_events"], before), ("", 0, 0), who)
+            self.assertIn(entry["coverage"]["unseen"], unseen, who)
+            self.assertEqual((entry["lost_events"], before), (0, 0), who)
             self.assertLessEqual(0, missed, who)
             self.assertLessEqual(missed, IN_FLIGHT, who)
             # At an exit other threads are in calls, too, which the kernel has counted and nobody has carried out.

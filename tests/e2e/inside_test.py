@@ -59,6 +59,47 @@ fn main() {
 }
 """
 
+# An allocator inside the program that calls through a table of functions. So many of its callers have malloc put into them.
+TABLE = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static char room[1 << 22];
+static size_t used;
+static void *take(size_t bytes) {
+    char *block = room + used + 16;
+    ((size_t *)block)[-2] = bytes;
+    used += (bytes + 31) & ~(size_t)15;
+    return block;
+}
+static void *take_clear(size_t count, size_t bytes) { return memset(take(count * bytes), 0, count * bytes); }
+static void *take_again(void *block, size_t bytes) {
+    size_t had = block != 0 ? ((size_t *)block)[-2] : 0;
+    return memcpy(take(bytes), block != 0 ? block : room, had < bytes ? had : bytes);
+}
+static void let_go(void *block) { (void)block; }
+static const struct table {
+    void *(*take)(size_t);
+    void *(*take_clear)(size_t, size_t);
+    void *(*take_again)(void *, size_t);
+    void (*let_go)(void *);
+} first = {take, take_clear, take_again, let_go};
+static const struct table *volatile head = &first;
+__attribute__((noinline)) void *malloc(size_t bytes) { return head->take(bytes); }
+__attribute__((noinline)) void free(void *block) { head->let_go(block); }
+__attribute__((noinline)) void *calloc(size_t count, size_t bytes) { return head->take_clear(count, bytes); }
+__attribute__((noinline)) void *realloc(void *block, size_t bytes) { return head->take_again(block, bytes); }
+int main(void) {
+    static void *volatile kept;
+#pragma GCC unroll 1000
+    for (int i = 0; i < PLACES; i++) {
+        kept = head->take(16);
+    }
+    free(malloc(100));
+    return puts("done") < 0;
+}
+"""
+
 # An allocator inside the program, of one reservation. What the compiler has put into a caller of malloc, as link-time optimization
 # does it, is `served` here: its blocks come past every function that has a name. It forks, and the child holds so many MiB, the way it is told.
 PAST = r"""
@@ -208,6 +249,17 @@ class Inside(harness.Case):
         self.assertTrue(report["dump"]["complete"])
         self.assert_no_more_inherited(child, components)
         self.assertGreater(components["allocator slack"], 38 << 20)
+
+    def test_one_that_the_compiler_has_put_into_its_callers_is_not_called_seen(self):
+        """Though its pages hold hardly more than memlog saw. By its names it calls through the same table."""
+        for places, unseen in ((200, "the compiler has put functions of the allocator inside the executable into their callers: blocks of these calls "
+                                     "are not seen"), (40, "")):
+            (self.folder / "table.c").write_text(TABLE, encoding="utf-8")
+            subprocess.run(["gcc", "-O1", "-fno-builtin", "-rdynamic", f"-DPLACES={places}", "-o", "table", "table.c"], cwd=self.folder, check=True)
+            run = self.memlog(self.folder / "table")
+            self.assertEqual((run.code, run.out), (0, b"done\n"), run.err)
+            (entry,) = self.exit_report(run)["processes"]
+            self.assertEqual((entry["coverage"]["unseen"], entry["coverage"]["hooked_functions"], entry["complete"]), (unseen, 4, True))
 
     def test_one_that_is_called_by_its_names_is_called_seen(self):
         report, child, components = self.child_that_holds("by name", 40)
