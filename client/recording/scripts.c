@@ -55,7 +55,7 @@ static struct ml_name *name_of(const struct ml_python_frame *frame) {
     if (frame->code == NULL) {
         return NULL;
     }
-    ml_python_text(frame, text);
+    ml_python_text(&python, frame, text);
     return ml_name_get(ML_NAMES_TEXTS, text, 0);
 }
 

@@ -6,35 +6,16 @@
 #include "client/symbols/loaded.h"
 #include "client/symbols/symbols.h"
 
-/* Where CPython 3.11 keeps what, on machines of 64 bits; its cpython/pystate.h, cpython/code.h,
- * cpython/unicodeobject.h and internal/pycore_frame.h, held to them by
- * tests/e2e/python_frames_test.py. */
 enum {
-    VERSION = 0x030b, /* the upper half of Py_Version */
-    STATE_CFRAME = 56,
-    CFRAME_CURRENT = 8, /* the innermost function that this call of the evaluator runs */
-    CFRAME_PREVIOUS = 16,
-    FRAME_CODE = 32,
-    FRAME_PREVIOUS = 48,
-    FRAME_INSTRUCTION = 56,
-    FRAME_IS_ENTRY = 68, /* the evaluator's call began with it */
-    OBJECT_TYPE = 8,
-    OBJECT_SIZE = 16,
-    CODE_FIRST_LINE = 72,
-    CODE_FILE = 112,
-    CODE_FUNCTION = 128, /* the qualified name */
-    CODE_LINES = 136,
-    CODE_INSTRUCTIONS = 184,
-    BYTES_DATA = 32,
-    TEXT_LENGTH = 16,
-    TEXT_HASH = 24,
-    TEXT_STATE = 32,
-    TEXT_ASCII_DATA = 48,
-    TEXT_DATA = 72
+    CALL_CURRENT = 8, /* of ML_PYTHON_CALLS_APART: the innermost function that the call runs */
+    CALL_PREVIOUS = 16,
+    LAST_FUNCTION = 2, /* of ML_PYTHON_CALLS_AMONG: who owns a function's record; more: nobody */
+    NO_FUNCTION = 3,   /* the record that a call begins with */
+    UNIT_BYTES = 2     /* of instructions */
 };
 
 /* Of a text's state. */
-enum { KIND_SHIFT = 2, KIND_MASK = 7, IS_COMPACT = 1 << 5, IS_ASCII = 1 << 6, IS_READY = 1 << 7 };
+enum { KIND_SHIFT = 2, KIND_MASK = 7, IS_ASCII = 1 << 6 };
 
 static uint64_t word_at(const void *object, size_t offset) {
     uint64_t word;
@@ -56,19 +37,31 @@ static const void *pointer_at(const void *object, size_t offset) {
 
 /* ---- the interpreter */
 
+static uintptr_t holder_in(uintptr_t base, const ElfW(Dyn) * dynamic) {
+    const uintptr_t holder = ml_symbol_function_in(base, dynamic, "PyThreadState_GetUnchecked");
+    return holder != 0 ? holder
+                       : ml_symbol_function_in(base, dynamic, "_PyThreadState_UncheckedGet");
+}
+
 static bool find_in(uintptr_t base, const ElfW(Dyn) * dynamic, struct ml_python *out_python) {
     const uintptr_t version = ml_symbol_data_in(base, dynamic, "Py_Version");
-    const uintptr_t holder = ml_symbol_function_in(base, dynamic, "_PyThreadState_UncheckedGet");
+    const uintptr_t holder = version != 0 ? holder_in(base, dynamic) : 0;
     const uintptr_t own = ml_symbol_function_in(base, dynamic, "PyGILState_GetThisThreadState");
     const uintptr_t code_type = ml_symbol_data_in(base, dynamic, "PyCode_Type");
-    if (version == 0 || holder == 0 || own == 0 || code_type == 0 ||
-        half_at((const void *)version, 0) >> 16 != VERSION) {
+    const uintptr_t runtime = ml_symbol_data_in(base, dynamic, "_PyRuntime");
+    const bool compiles = ml_symbol_function_in(base, dynamic, "_Py_Executors_InvalidateAll") != 0;
+    struct ml_python_layout layout;
+    if (holder == 0 || own == 0 || code_type == 0 ||
+        !ml_python_layout_of(
+            half_at((const void *)version, 0), (const void *)runtime, compiles, &layout
+        )) {
         return false;
     }
     *out_python = (struct ml_python
     ){.holder = (const void *(*)(void))holder,
       .own = (const void *(*)(void))own,
-      .code_type = code_type};
+      .code_type = code_type,
+      .layout = layout};
     return true;
 }
 
@@ -89,39 +82,121 @@ bool ml_python_find(struct ml_python *out_python) {
 /* From the innermost function outwards. */
 struct walk {
     const struct ml_python *python;
-    const void *cframe;
-    const void *frame; /* NULL: the way has ended */
+    const void *frame;  /* NULL: the way has ended */
+    const void *call;   /* the evaluator's: ML_PYTHON_CALLS_APART: the one that runs the function;
+                         * else the last one that was passed */
+    const void *passed; /* ML_PYTHON_CALLS_AMONG: the one that ran the functions before; or NULL */
+    const void *nobody; /* what the records that are no function's have for code */
+    bool is_compiled;   /* the innermost call runs machine code */
+    uint32_t steps;
 };
+
+static bool is_code(const struct walk *walk, const void *code) {
+    return code != NULL && (uint64_t)(uintptr_t)code % sizeof(uint64_t) == 0 &&
+           word_at(code, walk->python->layout.object_type) == walk->python->code_type;
+}
+
+static const void *code_of(const struct walk *walk) {
+    const struct ml_python_layout *layout = &walk->python->layout;
+    return (const void *)((uintptr_t)pointer_at(walk->frame, layout->frame_code) & ~layout->tags);
+}
+
+static uint8_t owner_of(const struct walk *walk) {
+    return ((const uint8_t *)walk->frame)[walk->python->layout.frame_owner];
+}
+
+/* The record of a call of the evaluator, which lies on the stack as its caller's does. False: it is
+ * not as it must be. */
+static bool pass_call(struct walk *walk) {
+    const void *nobody = code_of(walk);
+    if (owner_of(walk) != NO_FUNCTION || nobody == NULL ||
+        (uintptr_t)walk->frame <= (uintptr_t)walk->call ||
+        (walk->nobody != NULL && walk->nobody != nobody)) {
+        return false;
+    }
+    walk->nobody = nobody;
+    walk->call = walk->frame;
+    walk->passed = walk->passed != NULL ? walk->passed : walk->frame;
+    return true;
+}
+
+/* Code whose first instruction that belongs to a function is none of its own: the interpreter's,
+ * which waits for an __init__ to return. Python leaves it out of its stacks, too. */
+static bool is_interpreters(const struct walk *walk, const void *code) {
+    const struct ml_python_layout *layout = &walk->python->layout;
+    return half_at(code, layout->code_first_traceable) >= word_at(code, layout->object_size);
+}
+
+static bool runs_within(const struct walk *walk, const void *code) {
+    const struct ml_python_layout *layout = &walk->python->layout;
+    const uintptr_t at = (uintptr_t)pointer_at(walk->frame, layout->frame_instruction);
+    const uintptr_t first = (uintptr_t)code + layout->code_instructions;
+    return at >= first && (at - first) / UNIT_BYTES < word_at(code, layout->object_size);
+}
+
+/* On to the next function, if this record is none's. False: something is not as it must be. */
+static bool find_function(struct walk *walk) {
+    walk->passed = NULL;
+    if (walk->python->layout.calls == ML_PYTHON_CALLS_APART) {
+        return walk->frame == NULL || is_code(walk, code_of(walk));
+    }
+    for (bool is_call = false; walk->frame != NULL;) {
+        if ((uintptr_t)walk->frame % sizeof(uint64_t) != 0 || ++walk->steps > ML_PYTHON_STEPS_MAX) {
+            return false;
+        }
+        is_call = owner_of(walk) > LAST_FUNCTION;
+        if (is_call) {
+            if (!pass_call(walk)) {
+                return false;
+            }
+        } else if (!is_code(walk, code_of(walk)) || !runs_within(walk, code_of(walk))) {
+            return false;
+        } else if (!is_interpreters(walk, code_of(walk))) {
+            return true;
+        }
+        walk->frame = pointer_at(walk->frame, walk->python->layout.frame_previous);
+        if (walk->frame == NULL) {
+            return is_call; /* the outermost function has a call, too */
+        }
+    }
+    return true;
+}
 
 /* Of the calling thread; its frame is NULL where nothing is known. */
 static struct walk walk_begin(const struct ml_python *python) {
     struct walk walk = {.python = python};
-    const void *state = python->holder != NULL ? python->holder() : NULL;
-    if (state == NULL || state != python->own()) {
+    const void *own = python->own != NULL ? python->own() : NULL;
+    if (own == NULL || own != python->holder()) {
         return walk;
     }
-    walk.cframe = pointer_at(state, STATE_CFRAME);
-    walk.frame = walk.cframe != NULL ? pointer_at(walk.cframe, CFRAME_CURRENT) : NULL;
+    const void *current = pointer_at(own, python->layout.state_current);
+    if (python->layout.calls == ML_PYTHON_CALLS_APART) {
+        walk.call = current;
+        walk.frame = current != NULL ? pointer_at(current, CALL_CURRENT) : NULL;
+    } else {
+        walk.frame = current;
+    }
+    walk.is_compiled = python->layout.state_compiled != 0 &&
+                       pointer_at(own, python->layout.state_compiled) != NULL;
+    walk.frame = find_function(&walk) ? walk.frame : NULL;
     return walk;
-}
-
-static bool is_code(const struct walk *walk, const void *code) {
-    return code != NULL && (uint64_t)(uintptr_t)code % sizeof(uint64_t) == 0 &&
-           word_at(code, OBJECT_TYPE) == walk->python->code_type;
 }
 
 /* On to the caller. False: what the evaluator's calls say does not agree. */
 static bool walk_out(struct walk *walk) {
-    const void *caller = pointer_at(walk->frame, FRAME_PREVIOUS);
-    if (((const uint8_t *)walk->frame)[FRAME_IS_ENTRY] != 0) {
-        walk->cframe = pointer_at(walk->cframe, CFRAME_PREVIOUS);
-        if (walk->cframe == NULL ? caller != NULL
-                                 : pointer_at(walk->cframe, CFRAME_CURRENT) != caller) {
+    const void *caller = pointer_at(walk->frame, walk->python->layout.frame_previous);
+    walk->is_compiled = false;
+    if (walk->python->layout.calls == ML_PYTHON_CALLS_APART && owner_of(walk) != 0) {
+        walk->call = pointer_at(walk->call, CALL_PREVIOUS);
+        if (walk->call == NULL ? caller != NULL : pointer_at(walk->call, CALL_CURRENT) != caller) {
             return false;
         }
     }
     walk->frame = caller;
-    return true;
+    if (caller == NULL) { /* the outermost one has a call's record for its caller */
+        return walk->python->layout.calls == ML_PYTHON_CALLS_APART;
+    }
+    return find_function(walk);
 }
 
 /* How many there are; 0: none, or not all is as it must be. */
@@ -131,7 +206,7 @@ static uint32_t depth_of(const struct ml_python *python) {
         if (walk.frame == NULL) {
             return depth;
         }
-        if (!is_code(&walk, pointer_at(walk.frame, FRAME_CODE)) || !walk_out(&walk)) {
+        if (!walk_out(&walk)) {
             return 0;
         }
     }
@@ -142,23 +217,26 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
     return (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);
 }
 
-static uint64_t identity_of(const void *code) {
-    const void *function = pointer_at(code, CODE_FUNCTION);
-    const void *file = pointer_at(code, CODE_FILE);
-    uint64_t hash = mix(half_at(code, CODE_FIRST_LINE), word_at(code, CODE_LINES));
-    hash = mix(hash, word_at(function, TEXT_HASH));
-    hash = mix(hash, word_at(file, TEXT_HASH));
+static uint64_t identity_of(const struct ml_python_layout *layout, const void *code) {
+    const void *function = pointer_at(code, layout->code_function);
+    const void *file = pointer_at(code, layout->code_file);
+    uint64_t hash = mix(half_at(code, layout->code_first_line), word_at(code, layout->code_lines));
+    hash = mix(hash, word_at(function, layout->text_hash));
+    hash = mix(hash, word_at(file, layout->text_hash));
     hash = mix(hash, (uintptr_t)function);
     return mix(hash, (uintptr_t)file);
 }
 
+/* Its place is not known yet where the call's record lies behind. Machine code does not keep the
+ * innermost function's instruction up to date. */
 static struct ml_python_frame frame_of(const struct walk *walk) {
-    const void *code = pointer_at(walk->frame, FRAME_CODE);
+    const struct ml_python_layout *layout = &walk->python->layout;
+    const void *code = code_of(walk);
     return (struct ml_python_frame
     ){.code = code,
-      .at = pointer_at(walk->frame, FRAME_INSTRUCTION),
-      .identity = identity_of(code),
-      .place = (uintptr_t)walk->cframe};
+      .at = walk->is_compiled ? NULL : pointer_at(walk->frame, layout->frame_instruction),
+      .identity = identity_of(layout, code),
+      .place = layout->calls == ML_PYTHON_CALLS_APART ? (uintptr_t)walk->call : 0};
 }
 
 /* The number, among all, of the first one behind those left out; ML_PYTHON_OUTER: none are. */
@@ -168,6 +246,15 @@ static uint32_t inner_from(uint32_t depth) {
                : (depth - ML_PYTHON_INNER_MIN) / ML_PYTHON_STEP * ML_PYTHON_STEP;
 }
 
+/* Gives those from `from` to `end` their place. Returns the new end. */
+static uint32_t
+put_place(struct ml_python_frame frames[], uint32_t from, uint32_t end, uintptr_t place) {
+    for (uint32_t i = from; i < end; i++) {
+        frames[i].place = place;
+    }
+    return from < end ? from : end;
+}
+
 uint32_t ml_python_stack(
     const struct ml_python *python, struct ml_python_frame out_frames[ML_PYTHON_FRAMES_MAX]
 ) {
@@ -175,19 +262,26 @@ uint32_t ml_python_stack(
     const uint32_t inner = inner_from(depth);
     const uint32_t mark = inner > ML_PYTHON_OUTER ? 1 : 0;
     const uint32_t left_out = inner > ML_PYTHON_OUTER ? inner - ML_PYTHON_OUTER : 0;
+    const uint32_t count = depth - left_out + mark;
+    uint32_t placed = count; /* those from there on have their place */
     struct walk walk = walk_begin(python);
-    for (uint32_t number = depth; walk.frame != NULL && number-- > 0; (void)walk_out(&walk)) {
-        if (number < ML_PYTHON_OUTER) {
-            out_frames[number] = frame_of(&walk);
-        } else if (number >= inner) {
-            out_frames[number - left_out + mark] = frame_of(&walk);
+    for (uint32_t number = depth; walk.frame != NULL && number-- > 0;) {
+        const bool is_inner = number >= inner;
+        const uint32_t slot = is_inner ? number - left_out + mark : number;
+        if (is_inner || number < ML_PYTHON_OUTER) {
+            out_frames[slot] = frame_of(&walk);
+        }
+        (void)walk_out(&walk);
+        if (walk.passed != NULL) {
+            const uint32_t from = is_inner || number < ML_PYTHON_OUTER ? slot : ML_PYTHON_OUTER + 1;
+            placed = put_place(out_frames, from, placed, (uintptr_t)walk.passed);
         }
     }
     if (mark != 0) {
         out_frames[ML_PYTHON_OUTER] =
             (struct ml_python_frame){.place = out_frames[ML_PYTHON_OUTER + 1].place};
     }
-    return depth - left_out + mark;
+    return count;
 }
 
 /* ---- what a function is called */
@@ -229,19 +323,21 @@ struct characters {
     const uint8_t *data;
     uint64_t count;
     uint32_t bytes_each;
+    bool is_ascii;
 };
 
-static struct characters characters_of(const void *object) {
-    const uint32_t state = half_at(object, TEXT_STATE);
+static struct characters characters_of(const struct ml_python_layout *layout, const void *object) {
+    const uint32_t state = half_at(object, layout->text_state);
     const uint32_t kind = state >> KIND_SHIFT & KIND_MASK;
-    if ((state & IS_COMPACT) == 0 || (state & IS_READY) == 0 ||
-        (kind != 1 && kind != 2 && kind != 4)) {
+    const bool is_ascii = (state & IS_ASCII) != 0;
+    if ((state & layout->text_bits) != layout->text_bits || (kind != 1 && kind != 2 && kind != 4)) {
         return (struct characters){.data = NULL};
     }
     return (struct characters
-    ){.data = (const uint8_t *)object + ((state & IS_ASCII) != 0 ? TEXT_ASCII_DATA : TEXT_DATA),
-      .count = word_at(object, TEXT_LENGTH),
-      .bytes_each = kind};
+    ){.data = (const uint8_t *)object + (is_ascii ? layout->text_ascii_data : layout->text_data),
+      .count = word_at(object, layout->text_length),
+      .bytes_each = kind,
+      .is_ascii = is_ascii};
 }
 
 static uint32_t character_at(const struct characters *characters, uint64_t number) {
@@ -259,10 +355,9 @@ static void add_str(struct text *text, const struct characters *characters, uint
     }
 }
 
-static void add_function(struct text *text, const void *object) {
-    const struct characters characters = characters_of(object);
-    for (uint64_t i = 0; i < characters.count; i++) {
-        const uint32_t character = character_at(&characters, i);
+static void add_function(struct text *text, const struct characters *characters) {
+    for (uint64_t i = 0; i < characters->count; i++) {
+        const uint32_t character = character_at(characters, i);
         if (!add_character(text, character == ':' ? '.' : character)) {
             return;
         }
@@ -270,11 +365,9 @@ static void add_function(struct text *text, const void *object) {
 }
 
 /* The end of a path that is too long says more than its beginning. */
-static void add_file(struct text *text, const void *object) {
-    const struct characters characters = characters_of(object);
-    const uint64_t each_bytes = (half_at(object, TEXT_STATE) & IS_ASCII) != 0 ? 1 : 4;
-    const uint64_t fits = (text->most - text->count - 1) / each_bytes;
-    add_str(text, &characters, characters.count > fits ? characters.count - fits : 0);
+static void add_file(struct text *text, const struct characters *characters) {
+    const uint64_t fits = (text->most - text->count - 1) / (characters->is_ascii ? 1 : 4);
+    add_str(text, characters, characters->count > fits ? characters->count - fits : 0);
 }
 
 static void add_number(struct text *text, uint32_t number) {
@@ -318,10 +411,10 @@ static int32_t lines_difference(struct lines *lines) {
 }
 
 /* The line of the instruction; 0: none. */
-static uint32_t line_of(const struct ml_python_frame *frame) {
+static uint32_t
+line_of(const struct ml_python_layout *layout, const struct ml_python_frame *frame) {
     enum {
         IS_ENTRY = 0x80,
-        UNIT_BYTES = 2,
         NO_LINE = 15,
         LONG = 14,
         NO_COLUMN = 13,
@@ -330,11 +423,15 @@ static uint32_t line_of(const struct ml_python_frame *frame) {
         FORM_MASK = 15,
         UNITS_MASK = 7
     };
-    const uint64_t first = (uintptr_t)frame->code + CODE_INSTRUCTIONS;
-    const void *table = pointer_at(frame->code, CODE_LINES);
+    const uint64_t first = (uintptr_t)frame->code + layout->code_instructions;
+    const void *table = pointer_at(frame->code, layout->code_lines);
     struct lines lines = {
-        .bytes = (const uint8_t *)table + BYTES_DATA, .count = word_at(table, OBJECT_SIZE)};
-    int64_t line = (int32_t)half_at(frame->code, CODE_FIRST_LINE);
+        .bytes = (const uint8_t *)table + layout->bytes_data,
+        .count = word_at(table, layout->object_size)};
+    int64_t line = (int32_t)half_at(frame->code, layout->code_first_line);
+    if (frame->at == NULL) {
+        return 0;
+    }
     if ((uintptr_t)frame->at < first) {
         return line > 0 ? (uint32_t)line : 0; /* none has run yet */
     }
@@ -357,19 +454,28 @@ static uint32_t line_of(const struct ml_python_frame *frame) {
     return 0;
 }
 
-void ml_python_text(const struct ml_python_frame *frame, char out_text[ML_PYTHON_TEXT_BYTES]) {
+void ml_python_text(
+    const struct ml_python *python,
+    const struct ml_python_frame *frame,
+    char out_text[ML_PYTHON_TEXT_BYTES]
+) {
+    const struct ml_python_layout *layout = &python->layout;
+    const struct characters function =
+        characters_of(layout, pointer_at(frame->code, layout->code_function));
+    const struct characters file =
+        characters_of(layout, pointer_at(frame->code, layout->code_file));
     enum { FUNCTION_MOST = 400, LINE_MOST = sizeof ":4294967295" };
     struct text text = {.bytes = out_text, .most = FUNCTION_MOST};
     static const char begin[] = "py::";
     for (uint32_t i = 0; i < sizeof(begin) - 1; i++) {
         (void)add_byte(&text, (uint8_t)begin[i]);
     }
-    add_function(&text, pointer_at(frame->code, CODE_FUNCTION));
+    add_function(&text, &function);
     text.most = ML_PYTHON_TEXT_BYTES - LINE_MOST;
     (void)add_byte(&text, ':');
-    add_file(&text, pointer_at(frame->code, CODE_FILE));
+    add_file(&text, &file);
     text.most = ML_PYTHON_TEXT_BYTES;
-    const uint32_t line = line_of(frame);
+    const uint32_t line = line_of(layout, frame);
     if (line != 0) {
         (void)add_byte(&text, ':');
         add_number(&text, line);

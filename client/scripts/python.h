@@ -1,16 +1,18 @@
-/* The functions that CPython 3.11 runs on a thread, by its own records of them. Room: client
+/* The functions that CPython runs on a thread, by its own records of them. Room: client
  * (private). Context: inside malloc, on that thread; no lock, no allocation, no system call.
  *
  * One rule: they are read only by the thread that holds the interpreter's lock, of its own calls.
  * Nobody else changes them then, and none of the objects goes. If something is not as it must be,
  * there are none.
  *
- * Later versions name their functions themselves (docs/symbols.md). */
+ * Python 3.11, 3.13 and 3.14 (docs/symbols.md). */
 #ifndef MEMLOG_CLIENT_SCRIPTS_PYTHON_H
 #define MEMLOG_CLIENT_SCRIPTS_PYTHON_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "client/scripts/python_layout.h"
 
 enum {
     /* Of a deeper stack the outermost, a mark, and the innermost from a number on that is a
@@ -20,7 +22,8 @@ enum {
     ML_PYTHON_INNER_MIN = 79,
     ML_PYTHON_STEP = 64,
     ML_PYTHON_FRAMES_MAX = ML_PYTHON_OUTER + 1 + ML_PYTHON_INNER_MIN + ML_PYTHON_STEP,
-    ML_PYTHON_DEPTH_MAX = 1 << 16, /* of a deeper one nothing is said */
+    ML_PYTHON_DEPTH_MAX = 1 << 16,                 /* of a deeper one nothing is said */
+    ML_PYTHON_STEPS_MAX = ML_PYTHON_DEPTH_MAX * 3, /* with what is no function's */
     ML_PYTHON_TEXT_BYTES = 1000
 };
 
@@ -30,15 +33,16 @@ struct ml_python {
     );                        /* the state of the thread that holds the lock; NULL: nobody does */
     const void *(*own)(void); /* that of the calling thread; NULL: it has none */
     uintptr_t code_type;      /* the type of all code objects */
+    struct ml_python_layout layout;
 };
 
 /* Find it in the executable, or in what it is linked with. False: there is none, or it is of
- * another version. Context: the start; nothing is loaded or unloaded. */
+ * a version that is not read. Context: the start; nothing is loaded or unloaded. */
 bool ml_python_find(struct ml_python *out_python);
 
 struct ml_python_frame {
     const void *code;  /* code object; NULL: frames are left out here */
-    const void *at;    /* the instruction */
+    const void *at;    /* the instruction; NULL: not known */
     uint64_t identity; /* tells that code object from another one that lay there before */
     uintptr_t place;   /* on the stack, within the frame of the C function that runs it */
 };
@@ -51,6 +55,10 @@ uint32_t ml_python_stack(
 
 /* What it is called: "py::FUNCTION:FILE:LINE" in UTF-8, ended by a 0; without ":LINE" where the
  * instruction belongs to no line. Context: where the frame was read, at once. */
-void ml_python_text(const struct ml_python_frame *frame, char out_text[ML_PYTHON_TEXT_BYTES]);
+void ml_python_text(
+    const struct ml_python *python,
+    const struct ml_python_frame *frame,
+    char out_text[ML_PYTHON_TEXT_BYTES]
+);
 
 #endif

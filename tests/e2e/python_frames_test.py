@@ -27,8 +27,8 @@ LAYOUT = r"""
 #define ROW(name, type, member) printf(#name " %zu\n", offsetof(type, member))
 int main(void) {
     ROW(STATE_CFRAME, PyThreadState, cframe);
-    ROW(CFRAME_CURRENT, _PyCFrame, current_frame);
-    ROW(CFRAME_PREVIOUS, _PyCFrame, previous);
+    ROW(CALL_CURRENT, _PyCFrame, current_frame);
+    ROW(CALL_PREVIOUS, _PyCFrame, previous);
     ROW(FRAME_CODE, _PyInterpreterFrame, f_code);
     ROW(FRAME_PREVIOUS, _PyInterpreterFrame, previous);
     ROW(FRAME_INSTRUCTION, _PyInterpreterFrame, prev_instr);
@@ -91,19 +91,6 @@ def parted(wanted):
         return wanted
     inner = len(wanted) - (len(wanted) - 79) // STEP * STEP
     return wanted[:inner] + [PARTED] + wanted[-OUTER:]
-
-
-@unittest.skipIf(pathlib.Path("/usr/bin/python3").resolve().name in ("python3", "python3.11"), "the suite's Python is the one that is read")
-class OtherPython(attached.Case):
-
-    def test_of_another_python_it_is_said_that_its_functions_are_not_read(self):
-        run = self.memlog("/usr/bin/python3", "-c", "x = bytearray(5000016)", options=FRAMES)
-        self.assertEqual(run.code, 0, run.err)
-        (process,) = self.whole_report(run.dumps()[-1])["processes"]
-        self.assertTrue(process["complete"])
-        self.assertEqual([stack for stack in process["stacks"] if scripts(stack)], [])
-        answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(run.dumps()[-1])], self.folder, self.environment(), b"", harness.TIMEOUT)
-        self.assertRegex(answer.stdout.decode(), r"python3\.\d+: Python functions: python -X perf \(of Python 3\.12 or later, which --frames=python does not read\)")
 
 
 class Said(attached.Case):
@@ -171,7 +158,7 @@ class PythonFrames(attached.Case):
         source.write_text(LAYOUT)
         subprocess.run(["gcc", f"-I{HEADERS}", f"-I{HEADERS}/internal", "-o", source.with_suffix(""), source], check=True)
         told = subprocess.run([source.with_suffix("")], check=True, stdout=subprocess.PIPE, text=True).stdout
-        text = (harness.ROOT / "client" / "scripts" / "python.c").read_text()
+        text = "".join((harness.ROOT / "client" / "scripts" / name).read_text() for name in ("python.c", "python_layout.c"))
         for line in told.splitlines():
             name, offset = line.split()
             self.assertEqual(re.search(rf"\b{name} = (\d+)", text).group(1), offset, name)

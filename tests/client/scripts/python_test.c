@@ -129,6 +129,7 @@ static void begin(uint32_t depth) {
     holder = &state;
     own = &state;
     python = (struct ml_python){.holder = holder_now, .own = own_now, .code_type = (uintptr_t)type};
+    ck_assert(ml_python_layout_of(0x030b02f0, NULL, false, &python.layout));
 }
 
 static struct ml_python_frame found[ML_PYTHON_FRAMES_MAX];
@@ -136,7 +137,7 @@ static struct ml_python_frame found[ML_PYTHON_FRAMES_MAX];
 static void text_is(const struct ml_python_frame *frame, const char *wanted) {
     char text[ML_PYTHON_TEXT_BYTES];
     memset(text, 'x', sizeof(text));
-    ml_python_text(frame, text);
+    ml_python_text(&python, frame, text);
     ck_assert_str_eq(text, wanted);
 }
 
@@ -288,7 +289,7 @@ START_TEST(long_names_lose_their_end_and_long_paths_their_beginning) {
     memcpy(file.ascii + sizeof(file.ascii) - 5, "/a.py", 5);
     function.length = sizeof(function.ascii);
     file.length = sizeof(file.ascii);
-    ml_python_text(&found[0], text);
+    ml_python_text(&python, &found[0], text);
     ck_assert_uint_lt(strlen(text), sizeof(text));
     ck_assert_uint_gt(strlen(text), sizeof(text) - 20);
     ck_assert_str_eq(text + strlen(text) - 8, "d/a.py:7");
