@@ -245,6 +245,183 @@ START_TEST(of_a_deep_stack_both_ends_stay_and_move_in_steps) {
 }
 END_TEST
 
+/* ---- of 3.14: the records of the evaluator's calls lie among those of functions */
+
+struct code_among {
+    uint8_t before_type[8];
+    const void *type;
+    uint64_t units;
+    uint8_t before_line[68 - 24];
+    uint32_t first_line;
+    uint8_t before_file[112 - 72];
+    const void *file, *name, *function, *lines;
+    uint8_t before_traceable[192 - 144];
+    uint32_t first_traceable;
+    uint8_t before_instructions[208 - 196];
+    uint16_t instructions[64];
+};
+
+struct frame_among {
+    uintptr_t code;
+    const struct frame_among *previous;
+    uint8_t before_at[56 - 16];
+    const void *at;
+    uint8_t before_owner[74 - 64];
+    uint8_t owner;
+    uint8_t rest[80 - 75];
+};
+
+_Static_assert(offsetof(struct code_among, first_traceable) == 192, "");
+_Static_assert(offsetof(struct code_among, instructions) == 208, "");
+_Static_assert(offsetof(struct code_among, lines) == 136, "");
+_Static_assert(offsetof(struct frame_among, owner) == 74, "");
+
+enum { THREADS = 0, GENERATORS = 1, CALLS = 3, TAG = 1, AMONG_MOST = 2000 };
+
+static struct code_among code_among, cleanup;
+static struct frame_among among[AMONG_MOST]; /* the innermost first */
+static struct {
+    uint8_t before_frame[72];
+    const struct frame_among *frame;
+    uint8_t before_compiled[272 - 80];
+    const void *compiled;
+} state_among;
+static const char nobody[8];
+
+static void set_layout(void) {
+    static const uint16_t values[][2] = {
+        {22, 832}, {26, 72},  {31, 88},  {32, 8},   {33, 0},   {34, 56}, {35, 80},  {36, 74},
+        {39, 216}, {40, 112}, {41, 120}, {42, 128}, {43, 136}, {44, 68}, {48, 208}, {51, 8},
+        {74, 40},  {75, 16},  {76, 32},  {77, 64},  {78, 32},  {79, 16}, {80, 40}};
+    uint64_t table[ML_PYTHON_OFFSETS_BYTES / 8] = {0, 0x030e08f0};
+    memcpy(table, "xdebugpy", 8);
+    for (uint32_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        table[values[i][0]] = values[i][1];
+    }
+    ck_assert(ml_python_layout_of(0x030e08f0, table, true, &python.layout));
+}
+
+/* `owners`: a digit a record, the innermost first; `i`: of the interpreter's own code. */
+static uint32_t begin_among(const char *owners) {
+    const uint32_t count = (uint32_t)strlen(owners);
+    begin(1);
+    set_layout();
+    memset(among, 0, sizeof(among));
+    memcpy(file.ascii - 8, "/a.py", 5); /* texts are shorter by a word */
+    memcpy(function.ascii - 8, "work", 4);
+    code_among = (struct code_among){.type = type, .units = 64, .first_line = 7, .file = &file};
+    code_among.function = &function;
+    code_among.lines = &lines;
+    cleanup = code_among;
+    cleanup.first_traceable = 4;
+    cleanup.units = 3;
+    for (uint32_t i = 0; i < count; i++) {
+        const bool is_cleanup = owners[i] == 'i';
+        among[i].owner = is_cleanup ? THREADS : (uint8_t)(owners[i] - '0');
+        among[i].code = among[i].owner == CALLS ? (uintptr_t)nobody
+                                                : (uintptr_t)(is_cleanup ? &cleanup : &code_among);
+        among[i].code |= i % 2 == 0 ? TAG : 0;
+        among[i].at = (is_cleanup ? &cleanup : &code_among)->instructions + i % 3;
+        among[i].previous = i + 1 < count ? &among[i + 1] : NULL;
+    }
+    state_among.frame = count != 0 ? &among[0] : NULL;
+    state_among.compiled = NULL;
+    holder = &state_among;
+    own = &state_among;
+    return ml_python_stack(&python, found);
+}
+
+START_TEST(functions_among_calls_stand_with_the_call_that_runs_them) {
+    ck_assert_uint_eq(begin_among("0130i03"), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        static const uint32_t numbers[] = {5, 3, 1, 0};
+        ck_assert_ptr_eq(found[i].code, &code_among);
+        ck_assert_ptr_eq(found[i].at, among[numbers[i]].at);
+        ck_assert_uint_eq(found[i].place, (uintptr_t)&among[i < 2 ? 6 : 2]);
+    }
+    text_is(&found[3], "py::work:/a.py:7");
+    text_is(&found[0], "py::work:/a.py:8");
+    /* A function has returned, and what it leaves calls others. */
+    ck_assert_uint_eq(begin_among("303303"), 2);
+    ck_assert_uint_eq(found[1].place, (uintptr_t)&among[2]);
+    ck_assert_uint_eq(found[0].place, (uintptr_t)&among[5]);
+    ck_assert_uint_eq(begin_among(""), 0);
+    ck_assert_uint_eq(begin_among("3"), 0);
+}
+END_TEST
+
+START_TEST(nothing_is_said_where_calls_among_functions_are_odd) {
+    ck_assert_uint_eq(begin_among("000"), 0); /* no call runs them */
+    ck_assert_uint_eq(begin_among("030"), 0);
+    ck_assert_uint_eq(begin_among("040403"), 0); /* owners that are not known */
+    ck_assert_uint_eq(begin_among("0930303"), 0);
+    ck_assert_uint_eq(begin_among("03030i"), 0);
+    static const char good[] = "013013";
+    ck_assert_uint_eq(begin_among(good), 4);
+    state_among.frame = (const void *)((uintptr_t)&among[0] + 4);
+    ck_assert_uint_eq(ml_python_stack(&python, found), 0);
+    for (uint32_t i = 0; i < 5; i++) {
+        const uintptr_t odd[] = {0, (uintptr_t)&file, (uintptr_t)&code_among + 4, TAG};
+        for (uint32_t k = 0; k < sizeof(odd) / sizeof(odd[0]); k++) {
+            (void)begin_among(good);
+            among[i].code = odd[k];
+            ck_assert_uint_eq(ml_python_stack(&python, found), 0);
+        }
+        if (good[i] != '3') {
+            (void)begin_among(good);
+            among[i].at = code_among.instructions - 1;
+            ck_assert_uint_eq(ml_python_stack(&python, found), 0);
+            among[i].at = code_among.instructions + 64;
+            ck_assert_uint_eq(ml_python_stack(&python, found), 0);
+        }
+        for (uint32_t to = 0; to <= i; to++) { /* circles */
+            (void)begin_among(good);
+            among[i].previous = &among[to];
+            ck_assert_uint_eq(ml_python_stack(&python, found), 0);
+        }
+    }
+}
+END_TEST
+
+START_TEST(of_machine_code_the_innermost_line_is_not_told) {
+    ck_assert_uint_eq(begin_among("003"), 2);
+    state_among.compiled = type;
+    ck_assert_uint_eq(ml_python_stack(&python, found), 2);
+    text_is(&found[1], "py::work:/a.py");
+    text_is(&found[0], "py::work:/a.py:7");
+}
+END_TEST
+
+START_TEST(of_a_deep_stack_among_calls_each_function_kept_has_its_place) {
+    static char owners[AMONG_MOST];
+    static uint32_t functions[AMONG_MOST]; /* the numbers of their records */
+    for (uint32_t depth = 230; depth < 600; depth++) {
+        uint32_t end = 0;
+        for (uint32_t i = 0; i < depth; i++) { /* calls of different counts of functions */
+            functions[i] = end;
+            owners[end++] = '0';
+            if (i == depth - 1 || i * i % 7 == 1) {
+                owners[end++] = '3';
+            }
+        }
+        owners[end] = 0;
+        const uint32_t count = begin_among(owners);
+        ck_assert_uint_gt(count, ML_PYTHON_FRAMES_MAX - ML_PYTHON_STEP - 10);
+        for (uint32_t slot = 0; slot < count; slot++) {
+            if (found[slot].code == NULL) {
+                ck_assert_uint_eq(found[slot].place, found[slot + 1].place);
+                continue;
+            }
+            const uint32_t number =
+                functions[slot < ML_PYTHON_OUTER ? depth - 1 - slot : count - 1 - slot];
+            const uint32_t call = (uint32_t)(strchr(owners + number, '3') - owners);
+            ck_assert_ptr_eq(found[slot].at, among[number].at);
+            ck_assert_uint_eq(found[slot].place, (uintptr_t)&among[call]);
+        }
+    }
+}
+END_TEST
+
 START_TEST(code_at_an_address_where_other_code_lay_is_told_apart) {
     begin(1);
     ck_assert_uint_eq(ml_python_stack(&python, found), 1);
@@ -312,6 +489,10 @@ int main(void) {
     tcase_add_test(cases, nothing_is_said_of_a_thread_that_does_not_hold_the_lock);
     tcase_add_test(cases, nothing_is_said_where_something_is_not_as_it_must_be);
     tcase_add_test(cases, of_a_deep_stack_both_ends_stay_and_move_in_steps);
+    tcase_add_test(cases, functions_among_calls_stand_with_the_call_that_runs_them);
+    tcase_add_test(cases, nothing_is_said_where_calls_among_functions_are_odd);
+    tcase_add_test(cases, of_machine_code_the_innermost_line_is_not_told);
+    tcase_add_test(cases, of_a_deep_stack_among_calls_each_function_kept_has_its_place);
     tcase_add_test(cases, code_at_an_address_where_other_code_lay_is_told_apart);
     tcase_add_test(cases, names_are_utf8_of_each_width);
     tcase_add_test(cases, long_names_lose_their_end_and_long_paths_their_beginning);
