@@ -3,18 +3,21 @@ functions, files and lines each was allocated by: FOLDER/PID.json, {size: [[func
 it begins when FOLDER/go is there."""
 import asyncio
 import contextlib
+import ctypes
 import functools
 import gc
 import itertools
 import json
 import os
 import pathlib
+import re
 import sys
 import threading
 import time
 import zlib
 
 FOLDER = pathlib.Path(sys.argv[1])
+SOURCE = bytearray(1_000_000)  # an exported function of C makes a part of it
 books = {}
 kept = []
 sizes = itertools.count(20_003, 16)
@@ -32,7 +35,7 @@ def stack(frame):
 def take():
     with lock:
         size = next(sizes)
-    books[size] = None; kept.append(bytearray(size)); books[size] = stack(sys._getframe())
+    books[size] = None; kept.append(SOURCE[:size]); books[size] = stack(sys._getframe())
 
 
 def same_line():
@@ -86,6 +89,53 @@ def generator(depth):
     if depth:
         yield from generator(depth - 1)
     take()
+
+
+def thrown():
+    try:
+        yield take()
+    except ValueError:
+        take()
+        yield take()
+    finally:
+        take()
+
+
+class Begun:
+    def __init__(self, depth):
+        take()
+        self.inner = Begun(depth - 1) if depth else None
+
+
+class Begins(Begun):
+    def __init__(self):
+        super().__init__(1)
+        take()
+
+    def __del__(self):
+        take()
+
+
+def ends():
+    """An object that goes when its function has returned to C, or to Python."""
+    kept_until_then = Begins()  # noqa: F841
+
+
+def begun():
+    """The interpreter makes calls of a class its own way, once it has seen some."""
+    for _ in range(20):
+        Begins()
+        Begun(2)
+        ends()
+    list(map(lambda _: ends(), range(2)))
+
+
+def called_back():
+    re.sub("a", lambda _: take() or "b", "aa")
+    functools.reduce(lambda a, b: take(), range(3))
+    ctypes.CFUNCTYPE(None)(take)()
+    max(range(2), key=lambda _: take() or 1)
+    str.join("", (take() or "x" for _ in range(2)))
 
 
 def closure():
@@ -204,6 +254,12 @@ def work():
         take()
     del methods
     list(generator(3))
+    begun()
+    called_back()
+    one = thrown()
+    next(one)
+    one.throw(ValueError())
+    one.close()
     list(map(lambda _: take(), range(2)))
     for depth in (1, 30, 200, 239, 240, 241, 700):
         recursion(depth)
