@@ -12,37 +12,65 @@ static const struct ml_script_names known[] = {
      "Java",
      "java -XX:+PreserveFramePointer and jcmd PID Compiler.perfmap (Java 17 or later)",
      NULL},
-    {"python3.11", "Python", "memlog run --frames=python", NULL},
-    {"python",
-     "Python",
-     "python -X perf (of Python 3.12 or later, which --frames=python does not read)",
-     "perf"},
     {"ruby", "Ruby", "ruby --yjit-perf (Ruby 3.3 or later)", "--yjit-perf"},
     {"beam", "Erlang", "erl +JPperf true (OTP 24 or later)", "+JPperf"},
     {"dotnet", "C#", "DOTNET_PerfMapEnabled=1", NULL},
 };
 
-/* The version that --frames=python reads, the first that has names at all. */
-enum { READ_MINOR = 11 };
+/* Python, by what is known of its version. */
+static const struct ml_script_names python_3_11 = {
+    "python", "Python", "memlog run --frames=python", NULL};
+static const struct ml_script_names python_read = {
+    "python", "Python", "memlog run --frames=python, or python -X perf,", "perf"};
+static const struct ml_script_names python_unread = {
+    "python", "Python", "python -X perf (--frames=python does not read this one)", "perf"};
+static const struct ml_script_names python_any = {
+    "python",
+    "Python",
+    "memlog run --frames=python (Python " ML_SCRIPT_NAMES_READ
+    "), or python -X perf (3.12 or later),",
+    "perf"};
 
-/* The 11 of "python3.11"; 0 of "python2.7"; -1: it is no Python, or of any version. */
-static long python_minor(const char *name) {
-    static const char begin[] = "python3.";
-    const size_t count = sizeof begin - 1;
+enum { FIRST_READ_MINOR = 11, MINORS_READ = 1 << 11 | 1 << 13 | 1 << 14, MINORS_MOST = 31 };
 
-    if (strncmp(name, "python2", sizeof "python2" - 1) == 0) {
-        return 0;
-    }
-    return strncmp(name, begin, count) == 0 && name[count] >= '0' && name[count] <= '9'
-               ? strtol(name + count, NULL, 10)
-               : -1;
+enum python {
+    PYTHON_NONE,
+    PYTHON_ANY, /* its name has no version */
+    PYTHON_OLD, /* nothing names its functions */
+    PYTHON_3_11,
+    PYTHON_READ,
+    PYTHON_UNREAD
+};
+
+/* "python3.14t", "python3.14-nogil": the interpreter has no lock, which the reading relies on. */
+static bool is_free_threaded(const char *behind_version) {
+    static const char nogil[] = "-nogil";
+
+    return *behind_version == 't' || strncmp(behind_version, nogil, sizeof nogil - 1) == 0;
 }
 
-/* "python3.10": nothing names its functions. "python3" may be any. */
-static bool is_old_python(const char *name) {
-    const long minor = python_minor(name);
+static enum python python_of(const char *name) {
+    static const char begin[] = "python";
+    const char *version = name + sizeof begin - 1;
+    char *end = NULL;
 
-    return minor >= 0 && minor < READ_MINOR;
+    if (strncmp(name, begin, sizeof begin - 1) != 0 || strchr("0123456789.-", *version) == NULL) {
+        return PYTHON_NONE;
+    }
+    if (*version == '2') {
+        return PYTHON_OLD;
+    }
+    if (strncmp(version, "3.", 2) != 0 || version[2] < '0' || version[2] > '9') {
+        return PYTHON_ANY;
+    }
+    const long minor = strtol(version + 2, &end, 10);
+    if (minor < FIRST_READ_MINOR) {
+        return PYTHON_OLD;
+    }
+    if (minor > MINORS_MOST || (MINORS_READ >> minor & 1) == 0 || is_free_threaded(end)) {
+        return PYTHON_UNREAD;
+    }
+    return minor == FIRST_READ_MINOR ? PYTHON_3_11 : PYTHON_READ;
 }
 
 static const char *name_of(const char *executable) {
@@ -52,22 +80,32 @@ static const char *name_of(const char *executable) {
 }
 
 const char *ml_script_names_unread_python(const char *executable) {
-    const long minor = python_minor(name_of(executable));
+    const enum python python = python_of(name_of(executable));
 
-    if (minor < 0 || minor == READ_MINOR) {
-        return NULL;
-    }
-    return minor < READ_MINOR ? "run it by python3.11" : "python -X perf names them";
+    return python == PYTHON_OLD      ? "run it by one of those"
+           : python == PYTHON_UNREAD ? "python -X perf names them"
+                                     : NULL;
 }
 
 const struct ml_script_names *ml_script_names_of(const char *executable) {
+    static const struct ml_script_names *const pythons[] = {
+        [PYTHON_ANY] = &python_any,
+        [PYTHON_OLD] = NULL,
+        [PYTHON_3_11] = &python_3_11,
+        [PYTHON_READ] = &python_read,
+        [PYTHON_UNREAD] = &python_unread,
+    };
     const char *name = name_of(executable);
+    const enum python python = python_of(name);
 
+    if (python != PYTHON_NONE) {
+        return pythons[python];
+    }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const size_t count = strlen(known[i].program);
         /* A version may follow: "node20", "ruby3.3", "beam.smp"; not "nodemon", "javac". */
         if (strncmp(name, known[i].program, count) == 0 &&
-            strchr("0123456789.-", name[count]) != NULL && !is_old_python(name)) {
+            strchr("0123456789.-", name[count]) != NULL) {
             return &known[i];
         }
     }

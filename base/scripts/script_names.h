@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The versions of Python that --frames=python reads. */
+#define ML_SCRIPT_NAMES_READ "3.11, 3.13 and 3.14"
+
 struct ml_script_names {
     const char *program;  /* how names of its executables begin */
     const char *language; /* whose functions they are */

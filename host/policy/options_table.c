@@ -307,8 +307,8 @@ static const struct ml_option options[] = {
     {.name = "--frames",
      ML_WORD_TO(struct ml_options, frames),
      .words = frames_names,
-     .help = "whose functions stand in stacks: native ones (default); or those that python 3.11, "
-             "and no other, runs, with their files and lines, between them:"},
+     .help = "whose functions stand in stacks: native ones (default); or those that Python "
+             "3.11, 3.13 or 3.14 runs, with their files and lines, between them:"},
     {.name = "--unwind-check",
      ML_COUNT_TO(struct ml_options, unwind_check),
      .least = 1,

@@ -243,16 +243,20 @@ class Said(attached.Case):
         return [line for line in run.err.splitlines() if "--frames=python" in line and "reads" in line]
 
     def test_a_version_that_is_not_read_once_a_run_with_the_next_step(self):
-        (line,) = self.run_as(("--frames=python",), "python3.13", "python3.12")
-        self.assertRegex(line, r"^memlog: --frames=python reads Python 3\.11 alone, not \S+/python3\.13 \(\d+\): its functions have no names; python -X perf names them$")
+        (line,) = self.run_as(("--frames=python",), "python3.15", "python3.12")
+        self.assertRegex(line, r"^memlog: --frames=python reads Python 3\.11, 3\.13 and 3\.14, not \S+/python3\.15 \(\d+\): its functions have no names; python -X perf names them$")
+
+    def test_one_without_the_interpreters_lock(self):
+        (line,) = self.run_as(("--frames=python",), "python3.14t", "python3.13-nogil")
+        self.assertRegex(line, r"not \S+/python3\.14t \(\d+\): .*python -X perf names them$")
 
     def test_an_older_one(self):
         (line,) = self.run_as(("--frames=python",), "python3.9")
-        self.assertRegex(line, "run it by python3.11$")
+        self.assertRegex(line, "run it by one of those$")
 
     def test_nothing_where_it_is_read_or_was_not_asked_for(self):
-        self.assertEqual(self.run_as(("--frames=python",), "python3.11", "python3", "python3-config"), [])
-        self.assertEqual(self.run_as((), "python3.13"), [])
+        self.assertEqual(self.run_as(("--frames=python",), "python3.11", "python3.13", "python3.14", "python3", "python3-config"), [])
+        self.assertEqual(self.run_as((), "python3.15"), [])
 
 
 class Frames:
@@ -414,6 +418,13 @@ class WithTable(Frames):
                                   ("unaligned", frame, lambda word: word + 4), ("far", frame, lambda word: word + 4096), ("beyond", frame, lambda word: 1 << 63)):
             with self.subTest(what):
                 self.assertEqual(self.scripts_of(self.odd(what, word, value))[1], [])
+
+    def test_of_another_python_it_is_said_that_its_functions_are_not_read(self):
+        run, names = self.scripts_of(self.odd("python3.12", 1, lambda word: word - (1 << 16)), ("--no-page", "--frames=python"))
+        self.assertEqual(names, [])
+        self.assertRegex(run.err, r"--frames=python reads Python 3\.11, 3\.13 and 3\.14, not \S+/python3\.12 ")
+        answer = harness.run_words([str(harness.MEMLOG), "report", "--full", str(run.dumps()[-1])], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertRegex(answer.stdout.decode(), r"python3\.12: Python functions: python -X perf \(--frames=python does not read this one\)")
 
     def books_of(self, text):
         """The bytes of a program's larger stacks, by their functions."""

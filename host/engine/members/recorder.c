@@ -82,7 +82,8 @@ static void note_python(struct ml_engine *engine, const struct ml_member *member
     if (next != NULL && ml_engine_says_first(engine, ML_SAID_PYTHON)) {
         ml_engine_notice(
             engine,
-            "--frames=python reads Python 3.11 alone, not %s (%d): its functions have no names; %s",
+            "--frames=python reads Python " ML_SCRIPT_NAMES_READ
+            ", not %s (%d): its functions have no names; %s",
             member->executable,
             (int)member->pid,
             next

@@ -26,14 +26,36 @@ START_TEST(a_python_that_cannot_has_no_hint) {
     ck_assert_str_eq(language_of("python3.14"), "Python");
     ck_assert_str_eq(language_of("python3"), "Python");
     ck_assert_str_eq(language_of("python3.11"), "Python");
-    ck_assert_str_eq(ml_script_names_of("python3.11")->how, "memlog run --frames=python");
-    ck_assert_ptr_null(ml_script_names_unread_python("/usr/bin/python3.11"));
-    ck_assert_ptr_null(ml_script_names_unread_python("/usr/bin/python3"));
-    ck_assert_ptr_null(ml_script_names_unread_python("/usr/bin/python3.x"));
-    ck_assert_ptr_null(ml_script_names_unread_python("/python3.13/ruby"));
-    ck_assert_str_eq(ml_script_names_unread_python("python3.9"), "run it by python3.11");
-    ck_assert_str_eq(ml_script_names_unread_python("python2.7"), "run it by python3.11");
-    ck_assert_str_eq(ml_script_names_unread_python("/a/python3.13"), "python -X perf names them");
+    static const char by_frames[] = "memlog run --frames=python";
+    ck_assert_str_eq(ml_script_names_of("python3.11")->how, by_frames);
+    ck_assert_ptr_nonnull(strstr(ml_script_names_of("python3.14")->how, by_frames));
+    ck_assert_ptr_nonnull(strstr(ml_script_names_of("python")->how, by_frames));
+    ck_assert_ptr_null(strstr(ml_script_names_of("python3.12")->how, by_frames));
+    ck_assert_ptr_null(strstr(ml_script_names_of("python3.14-nogil")->how, by_frames));
+    static const char *const read[] = {
+        "/usr/bin/python3.11",
+        "python3.13",
+        "python3.14",
+        "python3.13-dbg",
+        "/usr/bin/python3",
+        "/usr/bin/python3.x",
+        "python3-config",
+        "/python3.12/ruby"};
+    for (size_t i = 0; i < sizeof read / sizeof read[0]; i++) {
+        ck_assert_ptr_null(ml_script_names_unread_python(read[i]));
+    }
+    static const char *const unread[] = {
+        "/a/python3.12",
+        "python3.15",
+        "python3.45",
+        "python3.99999999999999999999",
+        "python3.14t",
+        "python3.13-nogil"};
+    for (size_t i = 0; i < sizeof unread / sizeof unread[0]; i++) {
+        ck_assert_str_eq(ml_script_names_unread_python(unread[i]), "python -X perf names them");
+    }
+    ck_assert_str_eq(ml_script_names_unread_python("python3.9"), "run it by one of those");
+    ck_assert_str_eq(ml_script_names_unread_python("python2.7"), "run it by one of those");
     ck_assert_str_eq(language_of("python3.10"), "");
     ck_assert_str_eq(language_of("python3.9"), "");
     ck_assert_str_eq(language_of("python2.7"), "");
