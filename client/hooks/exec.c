@@ -43,8 +43,12 @@
 
 /* The program may fill the kernel's limit on arguments and environment: then it is started without
  * our variables. */
-static bool is_too_long(int result) {
-    return result < 0 && errno == E2BIG;
+static bool goes_without(int result, char *const *preloaded, char *const *environment) {
+    const bool goes = result < 0 && errno == E2BIG && preloaded != environment;
+    if (goes) {
+        ml_exec_preload_has_no_room();
+    }
+    return goes;
 }
 
 static int exec_file(const char *path, char *const arguments[], char *const environment[]) {
@@ -54,7 +58,7 @@ static int exec_file(const char *path, char *const arguments[], char *const envi
     ml_lending_begin(lent_fd);
     const int result = ml_libc.execve(path, arguments, preloaded);
     ml_lending_end(lent_fd);
-    return is_too_long(result) && preloaded != environment
+    return goes_without(result, preloaded, environment)
                ? ml_libc.execve(path, arguments, environment)
                : result;
 }
@@ -80,7 +84,7 @@ exec_at(int fd, const char *path, char *const arguments[], char *const environme
     ml_lending_begin(lent_fd);
     const int result = call_execveat(fd, path, arguments, preloaded, flags);
     ml_lending_end(lent_fd);
-    return is_too_long(result) && preloaded != environment
+    return goes_without(result, preloaded, environment)
                ? call_execveat(fd, path, arguments, environment, flags)
                : result;
 }
@@ -100,7 +104,7 @@ ML_VISIBLE int execvpe(const char *file, char *const arguments[], char *const en
     ml_lending_begin(lent_fd);
     const int result = ml_libc.execvpe(file, arguments, preloaded);
     ml_lending_end(lent_fd);
-    return is_too_long(result) && preloaded != environment
+    return goes_without(result, preloaded, environment)
                ? ml_libc.execvpe(file, arguments, environment)
                : result;
 }
@@ -116,7 +120,7 @@ ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[
     ml_lending_begin(lent_fd);
     const int result = ml_libc.fexecve(fd, arguments, preloaded);
     ml_lending_end(lent_fd);
-    return is_too_long(result) && preloaded != environment
+    return goes_without(result, preloaded, environment)
                ? ml_libc.fexecve(fd, arguments, environment)
                : result;
 }

@@ -117,8 +117,17 @@ bool ml_exec_preload_was_found(void) {
 }
 
 bool ml_exec_preload_is_on(void) {
-    return socket_entry[0] != 0 && ml_process.connected &&
-           (ml_process.filters & (ML_FILTERS_NO_HOST | ML_FILTERS_NO_PRELOAD)) == 0;
+    const bool has_host = socket_entry[0] != 0 && ml_process.connected;
+    const bool is_filtered =
+        (ml_process.filters & (ML_FILTERS_NO_HOST | ML_FILTERS_NO_PRELOAD)) != 0;
+    if (has_host && is_filtered) {
+        ml_process_leave_out(MEMLOG_CLIENT_NOT_PROFILED_REASON_FILTER);
+    }
+    return has_host && !is_filtered;
+}
+
+void ml_exec_preload_has_no_room(void) {
+    ml_process_leave_out(MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM_FOR_WORDS);
 }
 
 bool ml_exec_preload_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes) {
@@ -134,7 +143,11 @@ bool ml_exec_preload_count(char *const *environment, size_t *out_count, size_t *
             *out_preload_bytes = bytes > *out_preload_bytes ? bytes : *out_preload_bytes;
         }
     }
-    return *out_preload_bytes <= ML_EXEC_PRELOAD_MAX_BYTES;
+    if (*out_preload_bytes > ML_EXEC_PRELOAD_MAX_BYTES) {
+        ml_exec_preload_has_no_room();
+        return false;
+    }
+    return true;
 }
 
 char *ml_exec_preload_own_value(const char *name, char *value) {
@@ -208,8 +221,10 @@ void ml_exec_preload_environment(
 
 static bool refuse(enum memlog_client_not_profiled_reason reason, const char *path) {
     const int fd = atomic_load(&ml_process.socket_fd);
-    if (ml_process_is_file(fd, &ml_process.socket) &&
-        !ml_handshake_not_profiled(fd, ml_process_host_listens(), reason, path)) {
+    if (!ml_process_is_file(fd, &ml_process.socket)) {
+        ml_process_leave_out(reason);
+    } else if (!ml_handshake_not_profiled(fd, ml_process_host_listens(), reason, path)) {
+        ml_process_leave_out(reason);
         ml_process_lost_message();
     }
     return false;
@@ -293,7 +308,13 @@ static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
 int ml_exec_preload_lend(const char *path, bool is_free) {
     int fd = ml_lending_find(socket_entry + sizeof(socket_key) - 1);
     if (fd != ML_LENDING_NOT_NEEDED && (fd == ML_LENDING_IMPOSSIBLE || !is_free)) {
-        (void)refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE, path);
+        const bool is_there =
+            ml_process_is_file(atomic_load(&ml_process.socket_fd), &ml_process.socket);
+        (void)refuse(
+            is_there ? MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE
+                     : MEMLOG_CLIENT_NOT_PROFILED_REASON_CONNECTION_CLOSED,
+            path
+        );
         fd = ML_LENDING_IMPOSSIBLE;
     }
     return fd;

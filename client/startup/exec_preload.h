@@ -33,13 +33,17 @@ int ml_exec_preload_take_left(void);
 /* Whether it found that entry: without it the program's next image has no memlog. */
 bool ml_exec_preload_was_found(void);
 
-/* Whether programs that this one starts are to be recorded too. */
+/* Whether programs that this one starts are to be recorded too. For one that is about to start: if
+ * a filter forbids it, the host can read that. */
 bool ml_exec_preload_is_on(void);
 
 /* How many entries that environment has, and how long LD_PRELOAD will be with ours in it, at most
  * ML_EXEC_PRELOAD_MAX_BYTES. False: it cannot be extended, since it is too long or not readable;
  * the kernel then decides about the exec. */
 bool ml_exec_preload_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes);
+
+/* The kernel has found that environment, or the arguments, too long with ours. */
+void ml_exec_preload_has_no_room(void);
 
 /* The environment for a program that can take the preload: the `count` entries of `environment` and
  * ours. out_environment has count + ML_EXEC_PRELOAD_EXTRA pointers, the spaces preload_bytes and

@@ -232,6 +232,16 @@ static inline void ml_process_lost_message(void) {
     (void)__atomic_fetch_add(&ml_process_staging_header()->lost_messages, 1, __ATOMIC_RELAXED);
 }
 
+/* A program is about to run unrecorded, by that NotProfiledReason, and no message says so.
+ * Async-signal-safe; also between vfork and exec. */
+static inline void ml_process_leave_out(uint32_t reason) {
+    const bool may_ask = (ml_process.filters & ML_FILTERS_NO_PID) == 0;
+    const uint32_t pid = may_ask ? (uint32_t)ml_sys0(SYS_getpid) : 0;
+    __atomic_store_n(
+        &ml_process_staging_header()->left_out, ml_left_out(pid, reason), __ATOMIC_RELAXED
+    );
+}
+
 /* Whether to wait for the host: not after one wait in vain. */
 static inline bool ml_process_host_listens(void) {
     return __atomic_load_n(&ml_process_staging_header()->lost_messages, __ATOMIC_RELAXED) == 0;

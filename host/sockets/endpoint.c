@@ -205,6 +205,14 @@ void ml_endpoint_fork_enabled(struct ml_endpoint *endpoint, bool enabled) {
     }
 }
 
+uint64_t ml_endpoint_left_out(const struct ml_endpoint *endpoint) {
+    const off_t at = (off_t)offsetof(struct ml_staging_header, left_out);
+    uint64_t left_out = 0;
+    return pread(endpoint->staging_fd, &left_out, sizeof(left_out), at) == (ssize_t)sizeof(left_out)
+               ? left_out
+               : 0;
+}
+
 void ml_endpoint_close(struct ml_endpoint *endpoint, struct ml_pipe_budget *budget) {
     ml_descriptor_close(&endpoint->pipe_read_fd);
     ml_descriptor_close(&endpoint->staging_fd);

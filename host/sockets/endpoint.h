@@ -78,6 +78,10 @@ void ml_endpoint_fork_pipe(struct ml_endpoint *endpoint, uint32_t bytes);
 /* Tell it whether its forked children record until they are judged; as above. */
 void ml_endpoint_fork_enabled(struct ml_endpoint *endpoint, bool enabled);
 
+/* What the process has left there of a program that it started unrecorded: ml_left_out, which is
+ * its word alone. 0: nothing, or it is closed. */
+uint64_t ml_endpoint_left_out(const struct ml_endpoint *endpoint);
+
 /* Close what is open and give the pipe's bytes back. */
 void ml_endpoint_close(struct ml_endpoint *endpoint, struct ml_pipe_budget *budget);
 

@@ -50,7 +50,7 @@
 #define ML_SAMPLING_MAX_BYTES (UINT64_C(1) << 32)
 
 enum {
-    ML_STAGING_VERSION = 6,
+    ML_STAGING_VERSION = 7,
     ML_STAGING_HEADER_BYTES = 4096,
     ML_STAGING_LANE_BYTES = 64,
     ML_STAGING_LANES_OFFSET = ML_STAGING_HEADER_BYTES,
@@ -108,8 +108,24 @@ struct ml_staging_header {
     uint64_t recording_ticks; /* of the tree's clock, spent in what sampling does not pass over */
     uint64_t passed_calls;    /* that it passes over */
     uint32_t pass_ticks_256;  /* what 256 of those take */
+    /* The last program that the process, or a forked child of it without a staging of its own,
+     * started unrecorded and could send no message about: ml_left_out; relaxed; 0: none. */
+    uint64_t left_out;
 };
 _Static_assert(sizeof(struct ml_staging_header) <= ML_STAGING_HEADER_BYTES, "a page");
+
+/* Who was about to start it, by its own pid namespace's number (0: it may not ask for that), and a
+ * NotProfiledReason. */
+static inline uint64_t ml_left_out(uint32_t pid, uint32_t reason) {
+    return (uint64_t)pid << 32 | (reason + 1);
+}
+
+/* False: there is none. */
+static inline bool ml_left_out_read(uint64_t left_out, uint32_t *out_pid, uint32_t *out_reason) {
+    *out_pid = (uint32_t)(left_out >> 32);
+    *out_reason = (uint32_t)left_out - 1;
+    return (uint32_t)left_out != 0;
+}
 
 /* Of `past`. */
 enum {

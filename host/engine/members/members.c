@@ -180,6 +180,7 @@ void ml_member_release(struct ml_engine *engine, struct ml_member *member) {
     ml_code_files_fini(&member->code_files);
     ml_roots_leave(&engine->roots, member->root_id);
     member->root_id = 0;
+    member->last_left_out = ml_endpoint_left_out(&member->endpoint);
     ml_endpoint_close(&member->endpoint, &engine->budget);
     ml_engine_tell_pipes(engine);
 }

@@ -168,6 +168,7 @@ struct ml_member {
     struct memlog_service_moment end;
     struct ml_ending ending;
     struct ml_endpoint endpoint;
+    uint64_t last_left_out;     /* ml_endpoint_left_out, at its end */
     int pidfd;                  /* ML_MEMBER_PIDFD_NONE or ML_MEMBER_PIDFD_POLLED: none */
     struct ml_image_mark image; /* all 0: may not be read */
     uint32_t walk;              /* the last walk over the tree that saw it */

@@ -257,6 +257,26 @@ static void *write_slowly(void *context) {
     return NULL;
 }
 
+START_TEST(reads_what_a_process_has_left_of_a_program_that_it_started_unrecorded) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint made;
+    int write_fd = -1;
+    uint32_t pid = 0;
+    uint32_t reason = 0;
+    ck_assert_int_eq(ml_endpoint_make(&made, &budget, 1, &page, &write_fd), ML_OK);
+    ck_assert(!ml_left_out_read(ml_endpoint_left_out(&made), &pid, &reason));
+    const uint64_t word = ml_left_out(4711, 0);
+    const off_t at = offsetof(struct ml_staging_header, left_out);
+    ck_assert_int_eq(pwrite(made.staging_fd, &word, sizeof(word), at), sizeof(word));
+    ck_assert(ml_left_out_read(ml_endpoint_left_out(&made), &pid, &reason));
+    ck_assert_uint_eq(pid, 4711);
+    ck_assert_uint_eq(reason, 0);
+    ml_endpoint_close(&made, &budget);
+    ck_assert_uint_eq(ml_endpoint_left_out(&made), 0);
+    (void)close(write_fd);
+}
+END_TEST
+
 /* A page whose reader waits until somebody serves it, which nobody does; NULL: not permitted here.
  */
 static void *unserved_page(void) {
@@ -312,6 +332,7 @@ int main(void) {
     tcase_add_test(tcase, a_child_that_keeps_its_read_end_cannot_make_ours_wait);
     tcase_add_test(tcase, only_the_kernels_own_pipes_and_plain_memfds_are_taken);
     tcase_add_test(tcase, a_pipe_of_a_user_that_may_not_be_opened_is_said_to_be_one);
+    tcase_add_test(tcase, reads_what_a_process_has_left_of_a_program_that_it_started_unrecorded);
     tcase_add_test(tcase, a_process_that_writes_for_ever_does_not_make_the_host_wait);
     tcase_add_test(tcase, takes_over_a_forked_childs_handles_and_refuses_wrong_ones);
     return run_suite("host/endpoint", tcase);
