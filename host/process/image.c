@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,11 +19,13 @@ const char *ml_image_text(enum ml_image_kind kind) {
         [ML_IMAGE_PRELOADABLE] = "it started but never reached memlog",
         [ML_IMAGE_GONE] = "it ended before memlog could look at it",
         [ML_IMAGE_STATIC] = "statically linked: there is no dynamic loader that could load memlog",
-        [ML_IMAGE_OTHER_LOADER] = ("its dynamic loader is not glibc's, which libmemlog.so needs; "
-                                   "'memlog attach' can take it while it runs"),
+        [ML_IMAGE_OTHER_LOADER] = ("its dynamic loader is not glibc's by its name, which "
+                                   "libmemlog.so needs; 'memlog attach' can take it while it "
+                                   "runs"),
         [ML_IMAGE_32_BIT] = "a 32-bit program",
-        [ML_IMAGE_SETUID] = "setuid or setgid: its loader drops the preload",
-        [ML_IMAGE_UNREADABLE] = "it may not be looked at",
+        [ML_IMAGE_SETUID] = ("a setuid or setgid program, or one with capabilities of its file: "
+                             "memlog is not loaded into it"),
+        [ML_IMAGE_UNREADABLE] = "reason not known: the kernel does not let memlog look at it",
     };
     return texts[kind];
 }
@@ -82,12 +85,16 @@ static enum ml_image_kind judge(const struct scan *scan) {
     return scan->is_complete ? ML_IMAGE_STATIC : ML_IMAGE_GONE;
 }
 
-enum ml_image_kind ml_image_from_maps(FILE *maps) {
+static void scan_all(struct scan *scan, FILE *maps) {
     char line[PATH_MAX + 128];
-    struct scan scan = {.is_complete = false};
     while (fgets(line, sizeof(line), maps) != NULL) {
-        scan_line(&scan, line);
+        scan_line(scan, line);
     }
+}
+
+enum ml_image_kind ml_image_from_maps(FILE *maps) {
+    struct scan scan = {.is_complete = false};
+    scan_all(&scan, maps);
     return judge(&scan);
 }
 
@@ -103,13 +110,53 @@ static bool is_setuid(pid_t pid) {
            ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != getegid());
 }
 
+/* What the kernel has told the image itself at its start. */
+struct start {
+    bool is_known;
+    bool is_privileged; /* by setuid, setgid, its file's capabilities, a security module: as said to
+                           the loader, which then drops the preload */
+    bool has_loader;
+};
+
+/* Of a 64-bit program; of a 32-bit one the text has other words, and is not known. */
+static struct start start_of(pid_t pid) {
+    enum { ENTRIES_MAX = 64, NONE = 0, LOADER = 7, PRIVILEGED = 23 };
+    struct {
+        uint64_t kind, value;
+    } entries[ENTRIES_MAX];
+    char path[64];
+    struct start start = {.is_known = false};
+    (void)snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+    FILE *file = fopen(path, "re");
+    const size_t count = file != NULL ? fread(entries, sizeof(entries[0]), ENTRIES_MAX, file) : 0;
+    bool is_whole = false;
+    for (size_t i = 0; i < count && !is_whole && entries[i].kind <= UINT32_MAX; i++) {
+        is_whole = entries[i].kind == NONE;
+        start.has_loader = start.has_loader || (entries[i].kind == LOADER && entries[i].value != 0);
+        start.is_privileged =
+            start.is_privileged || (entries[i].kind == PRIVILEGED && entries[i].value != 0);
+    }
+    start.is_known = is_whole && count > 1;
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return start;
+}
+
 static bool is_forbidden(int error) {
     return error == EACCES || error == EPERM;
 }
 
+/* A loader that was started as a program has no other one. */
+static bool is_loader(const char *executable) {
+    const char *name = basename(executable);
+    return strncmp(name, "ld-", 3) == 0 || strncmp(name, "ld64", 4) == 0 ||
+           strstr(name, ".so") != NULL;
+}
+
 /* Judge what it maps now. The kernel gives a page at a time, which holds all dozen lines of a new
  * image. */
-static enum ml_image_kind look_once(pid_t pid) {
+static enum ml_image_kind look_once(pid_t pid, const struct start *start) {
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
     FILE *file = fopen(path, "re");
@@ -117,14 +164,26 @@ static enum ml_image_kind look_once(pid_t pid) {
         return is_forbidden(errno) ? ML_IMAGE_UNREADABLE : ML_IMAGE_GONE;
     }
     errno = 0;
-    const enum ml_image_kind kind = ml_image_from_maps(file);
+    struct scan scan = {.is_complete = false};
+    scan_all(&scan, file);
+    enum ml_image_kind kind = judge(&scan);
+    /* Files with code that it has mapped since are no loader of its own. An exec may have come in
+     * between. */
+    const struct start after = start_of(pid);
+    const bool is_alone =
+        start->is_known && after.is_known && !start->has_loader && !after.has_loader;
+    if (is_alone && kind != ML_IMAGE_32_BIT && scan.executable[0] != '\0' &&
+        !is_loader(scan.executable)) {
+        kind = ML_IMAGE_STATIC;
+    }
     const bool forbidden = ferror(file) != 0 && is_forbidden(errno);
     (void)fclose(file);
     return forbidden ? ML_IMAGE_UNREADABLE : kind;
 }
 
 enum ml_image_kind ml_image_peek(pid_t pid) {
-    return is_setuid(pid) ? ML_IMAGE_SETUID : look_once(pid);
+    const struct start start = start_of(pid);
+    return start.is_privileged ? ML_IMAGE_SETUID : look_once(pid, &start);
 }
 
 enum ml_image_kind ml_image_look(pid_t pid) {
@@ -133,7 +192,8 @@ enum ml_image_kind ml_image_look(pid_t pid) {
     }
     enum ml_image_kind kind = ML_IMAGE_GONE;
     for (int i = 0; i < LOOKS_MAX && kind == ML_IMAGE_GONE; i++) {
-        kind = look_once(pid);
+        const struct start start = start_of(pid);
+        kind = look_once(pid, &start);
         if (kind == ML_IMAGE_GONE && kill(pid, 0) != 0 && errno == ESRCH) {
             return ML_IMAGE_GONE;
         }

@@ -88,7 +88,8 @@ const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason r
              "outside"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE] =
             {"its sandbox hides memlog's socket; 'memlog start PID' attaches from outside"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE] = {.kind = ML_IMAGE_UNREADABLE},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE] =
+            {"its file may not be looked at by who started it, so memlog was not passed on to it"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED] =
             {"it started, but found no host in time"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS] =
