@@ -73,41 +73,6 @@ static bool answer_hello(
     return memlog_client_hello_answer(call, &reply) == ML_OK;
 }
 
-const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason reason) {
-    static const struct {
-        const char *text; /* NULL: as is said of such an image */
-        enum ml_image_kind kind;
-    } texts[] = {
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC] = {.kind = ML_IMAGE_STATIC},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER] = {.kind = ML_IMAGE_OTHER_LOADER},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_ARCHITECTURE] =
-            {"of another architecture than memlog"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID] = {.kind = ML_IMAGE_SETUID},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE] =
-            {"libmemlog.so is not visible in its root directory; 'memlog start PID' attaches from "
-             "outside"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE] =
-            {"its sandbox hides memlog's socket; 'memlog start PID' attaches from outside"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE] =
-            {"its file may not be looked at by who started it, so memlog was not passed on to it"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED] =
-            {"it started, but found no host in time"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS] =
-            {"not recorded: it has too few descriptors left for memlog's (ulimit -n)"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM] =
-            {"not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_WIPE_ON_FORK] =
-            {"not recorded: its kernel (before Linux 4.14), or a filter, has no MADV_WIPEONFORK"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMFD] =
-            {"not recorded: its kernel (before Linux 3.17), or a filter, has no memfd_create"},
-        [MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER] = {"a sanitizer's run-time is in it"},
-    };
-    if ((size_t)reason >= sizeof(texts) / sizeof(texts[0])) {
-        return "for an unknown reason";
-    }
-    return texts[reason].text != NULL ? texts[reason].text : ml_image_text(texts[reason].kind);
-}
-
 /* Of the program that is about to say Hello on this connection. */
 static void on_allocators(
     void *context,
