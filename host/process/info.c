@@ -90,19 +90,6 @@ bool ml_process_maps(pid_t pid, const char *file_name) {
     return found;
 }
 
-bool ml_process_was_given(pid_t pid, const char *key) {
-    enum { ENVIRONMENT_BYTES = 256 << 10 };
-    const size_t key_bytes = strlen(key);
-    bool found = false;
-    char *text = malloc(ENVIRONMENT_BYTES);
-    const ssize_t count = text != NULL ? read_proc(pid, "environ", text, ENVIRONMENT_BYTES) : -1;
-    for (ssize_t at = 0; at < count && !found; at += (ssize_t)strlen(text + at) + 1) {
-        found = strncmp(text + at, key, key_bytes) == 0 && text[(size_t)at + key_bytes] == '=';
-    }
-    free(text);
-    return found;
-}
-
 bool ml_process_misses(pid_t pid, const char *path) {
     char root[64];
     char place[PATH_MAX];

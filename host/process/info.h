@@ -48,9 +48,6 @@ bool ml_users_are_all(const char *uid_map);
 /* Whether a file of that name is mapped by it; false if that cannot be seen. */
 bool ml_process_maps(pid_t pid, const char *file_name);
 
-/* Whether its environment at the exec has that key; false if it cannot be read. */
-bool ml_process_was_given(pid_t pid, const char *key);
-
 /* Whether it sees no file of that name: it has another root, or other mounts; false if that cannot
  * be seen. */
 bool ml_process_misses(pid_t pid, const char *path);

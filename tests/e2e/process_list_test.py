@@ -255,24 +255,30 @@ class Lists(harness.Case):
                 self.assertIn("2 forked processes made no exec and no allocation that memlog sees", self.text(run))
 
     def test_a_host_that_is_linked_in_lists_the_programs_own_children(self):
-        static = self.build("plain", "#include <unistd.h>\nint main(void) { sleep(1); return 0; }\n", "-static")
+        source = "#include <unistd.h>\nint main(void) { sleep(1); return 0; }\n"
         library = harness.OUT / "obj" / "host" / "lib" / "libmemlog_host.a"
         linked = self.build("linked", LINKED, "-I", str(harness.ROOT), str(library), "-lev", "-ljansson", "-lz", "-lpthread", "-lm")
-        for source in SOURCES:
-            with self.subTest(source=source):
-                folder = self.folder / source.replace(" ", "-")
-                words = [str(linked), str(harness.OUT / "memlog-service"), str(folder), str(static)]
-                if source == "walks":
-                    words = self.deafened(words)
-                answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
-                self.assertEqual(answer.returncode, 0, answer.stdout)
-                (dump,) = folder.glob("*.pftrace")
-                report = self.whole_report(dump)
-                of = self.by_name(report)
-                self.assertEqual((len(report["processes"]), sorted(of)), (2, ["linked", "plain"]))
-                self.assertEqual(of["linked"]["reason"], "a fork of the program that memlog is linked into, which is not recorded itself")
-                self.assertRegex(of["plain"]["reason"], "^statically linked")
-                self.assertFalse(report["dump"]["covered"])
+        plain = (
+            (self.build("plain", source, "-static"), "^statically linked"),
+            (self.build("loads", source), "^the program that memlog is linked into has started it without memlog's words$"),
+        )
+        for by in SOURCES:
+            for program, reason in plain:
+                with self.subTest(by, reason=reason):
+                    name = os.path.basename(program)
+                    folder = self.folder / f"{by}-{name}".replace(" ", "-")
+                    words = [str(linked), str(harness.OUT / "memlog-service"), str(folder), str(program)]
+                    if by == "walks":
+                        words = self.deafened(words)
+                    answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+                    self.assertEqual(answer.returncode, 0, answer.stdout)
+                    (dump,) = folder.glob("*.pftrace")
+                    report = self.whole_report(dump)
+                    of = self.by_name(report)
+                    self.assertEqual((len(report["processes"]), sorted(of)), (2, sorted(["linked", name])))
+                    self.assertEqual(of["linked"]["reason"], "a fork of the program that memlog is linked into, which is not recorded itself")
+                    self.assertRegex(of[name]["reason"], reason)
+                    self.assertFalse(report["dump"]["covered"])
 
     def test_a_static_program_is_listed_by_name_and_memory(self):
         static = self.build("static", "#include <unistd.h>\nint main(void) { sleep(1); return 5; }\n", "-static")

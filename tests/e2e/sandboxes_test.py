@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import socket
+import struct
 import subprocess
 import unittest
 
@@ -364,7 +365,8 @@ class Namespaces(Case):
                 self.assert_recorded(["unshare", "-rm", *self.private_tmp(PYTHON, "-c", CLOSES, way)])
 
     def test_a_program_that_closes_every_descriptor_past_memlog(self):
-        report = self.assert_named(["unshare", "-rm", *self.private_tmp(PYTHON, "-c", CLOSES, "raw")], "")
+        closed = "the program that started it had closed memlog's connection"
+        report = self.assert_named(["unshare", "-rm", *self.private_tmp(PYTHON, "-c", CLOSES, "raw")], closed)
         self.assertIn("python3", {entry["name"] for entry in report["processes"] if entry["recorded"]})
 
 
@@ -386,6 +388,17 @@ class Named(Case):
     def test_what_a_sandbox_without_memlog_starts(self):
         box = self.build("box", STATIC_BOX, "-static")
         self.assert_named([box], "its sandbox hides memlog's socket; 'memlog start PID' attaches from outside")
+
+    @unittest.skipIf(not HAS_BWRAP, "needs bwrap")
+    def test_a_sandbox_under_a_filter(self):
+        """As flatpak's: bwrap installs it, and memlog is in bwrap."""
+        for answer in (0x7fc00000, 0x80000000):
+            with self.subTest(hex(answer)):
+                lines = [(0x20, 0, 0, 0), (0x15, 0, 1, 42), (6, 0, 0, answer), (6, 0, 0, 0x7fff0000)]  # connect alone
+                (self.folder / "filter").write_bytes(b"".join(struct.pack("HBBI", *line) for line in lines))
+                script = 'exec 9<"$0"; exec "$@"'
+                box = ["sh", "-c", script, str(self.folder / "filter"), *self.bwrap("--seccomp", "9")]
+                self.assert_named(box, "a system call filter stops what memlog needs there")
 
     def test_a_spawn_that_closes_what_would_be_left(self):
         spawns = self.build("spawns", SPAWNS)

@@ -14,6 +14,9 @@ void ml_list_set_reason(struct ml_unrecorded *one, const char *reason);
 /* Reset the reason: its image was not seen yet. */
 void ml_list_forget_reason(struct ml_unrecorded *one);
 
+/* It is over: what nobody has looked at stays unknown. */
+void ml_list_give_up(struct ml_unrecorded *one);
+
 /* Find out why it is not recorded, as far as that is known now. */
 void ml_list_judge(struct ml_engine *engine, struct ml_unrecorded *one);
 

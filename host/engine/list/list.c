@@ -162,6 +162,7 @@ void ml_list_finish(
 ) {
     doubt_image(engine->list, one);
     ml_list_judge(engine, one);
+    ml_list_give_up(one);
     ml_unrecorded_end(&engine->unrecorded, one, event, ending, ml_clock_timestamp(engine->clock));
 }
 

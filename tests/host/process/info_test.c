@@ -121,14 +121,6 @@ START_TEST(the_ending_of_somebody_elses_child_is_known_from_its_zombie) {
 }
 END_TEST
 
-START_TEST(knows_what_a_program_was_given) {
-    ck_assert(ml_process_was_given(getpid(), "PATH"));
-    ck_assert(!ml_process_was_given(getpid(), "PAT"));
-    ck_assert(!ml_process_was_given(getpid(), "MEMLOG_NOT_GIVEN"));
-    ck_assert(!ml_process_was_given(0x3fffffff, "PATH"));
-}
-END_TEST
-
 START_TEST(tells_a_process_and_its_image_apart_from_others) {
     const char *text =
         "9 (a) ) S 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0 0 4096 8192 140000 0\n";
@@ -213,7 +205,6 @@ int main(void) {
     tcase_add_test(tcase, what_is_mapped_is_known_by_its_whole_name);
     tcase_add_test(tcase, tells_a_process_and_its_image_apart_from_others);
     tcase_add_test(tcase, an_exec_of_the_same_file_makes_another_image_of_the_same_process);
-    tcase_add_test(tcase, knows_what_a_program_was_given);
     tcase_add_test(tcase, what_a_process_misses_is_known_where_it_can_be_seen);
     tcase_add_test(tcase, tells_of_ourselves);
     tcase_add_test(tcase, what_says_nothing_of_the_program_is_not_its_name);

@@ -141,6 +141,18 @@ static const char *advice_of(const struct ml_profile_process *process) {
          "raise the hard limit of descriptors (ulimit -Hn) before memlog starts"},
         {"memlog may not open it", "run memlog as root, which may"},
         {"another memlog", "end the other memlog first"},
+        {"system call filter",
+         "run it without that filter; or memlog start PID while it runs, as root"},
+        {"attaches from outside",
+         "memlog start PID while it runs; or show its sandbox the folders of memlog and its "
+         "socket"},
+        {"was passed on",
+         "have who starts it keep LD_PRELOAD and MEMLOG_SOCKET; or run it by itself: memlog run -- "
+         "PROGRAM"},
+        {"nothing passed memlog on",
+         "run it by itself: memlog run -- PROGRAM; or memlog start PID while it runs"},
+        {"reason not known",
+         "memlog doctor --pid=PID while it runs tells what keeps memlog out of it"},
         {"memlog cannot see", "run it by itself: memlog run -- PROGRAM"},
         {"before memlog could look", "run it by itself: memlog run -- PROGRAM"},
     };
