@@ -11,7 +11,7 @@ LACKING = harness.PROGRAMS / "lacking"
 # As before Linux 6.6: the list of processes is made by walks, which pass over programs that live for a moment.
 BY_WALKS = (str(LACKING), "socket@0=16:EPERM", "--")
 
-SLEEP = ("/bin/sleep", "0.6")
+SLEEP = ("/bin/sleep", "1")
 
 # Has the program of its words started with other words in its environment: what begins with the first word is taken out, its second is added.
 PASSES = r"""
@@ -182,10 +182,10 @@ class PassedOn(Case):
     def test_a_static_program_in_between_takes_all_away(self):
         passes = self.build("passes", PASSES, "-static")
         by_shell = ("/bin/sh", "-c", '"$@"; true', "sh")
-        for before in ((), by_shell, ("/bin/sh", "-c", '("$@" > /dev/null &); sleep 1; exit 0', "sh")):
+        for before in ((), by_shell, ("/bin/sh", "-c", '("$@" > /dev/null &); sleep 2; exit 0', "sh")):
             for lacks in ((), BY_WALKS):
                 with self.subTest(before=before, lacks=lacks):
-                    words = (*before, passes, "*", "", str(self.sleeper), "0.6")
+                    words = (*before, passes, "*", "", str(self.sleeper), "1.5")
                     reason = self.reason(*words, name="sleeper", lacks=lacks)
                     self.assertEqual(reason, "it was started by a program that ran without memlog: nothing passed memlog on to it")
 
