@@ -16,14 +16,14 @@
 /* A call of ours, with those of its arguments that filters look at. */
 struct own_call {
     int number;
-    uint64_t arguments[3];
+    uint64_t arguments[4];
 };
 
 static uint32_t answer_of(const struct sock_fprog *program, const struct own_call *own) {
     const struct seccomp_data call = {
         .nr = own->number,
         .arch = AUDIT_ARCH_X86_64,
-        .args = {own->arguments[0], own->arguments[1], own->arguments[2]}};
+        .args = {own->arguments[0], own->arguments[1], own->arguments[2], own->arguments[3]}};
     return ml_filter_answer(program->filter, program->len, &call);
 }
 
@@ -116,7 +116,10 @@ static uint32_t needless_of(const struct sock_fprog *program, uint64_t fd, uint6
         {SYS_pread64, {fd}},
         {SYS_pwrite64, {fd}},
         {SYS_pipe2, {0, O_CLOEXEC | O_NONBLOCK}},
-        {SYS_mmap, {0, 0, PROT_READ | PROT_WRITE}},
+        {SYS_mmap, {0, 0, PROT_READ, MAP_SHARED}},
+        {SYS_mmap, {0, 0, PROT_READ | PROT_WRITE, MAP_SHARED}},
+        {SYS_mmap, {0, 0, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED}}, /* of a forked child */
+        {SYS_mmap, {0, 0, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE}},
         {SYS_munmap, {0}},
         {SYS_madvise, {0, 0, MADV_WIPEONFORK}},
         {SYS_access, {0}},

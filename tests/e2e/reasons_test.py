@@ -284,6 +284,23 @@ class Filtered(Case):
                     self.reason(filters, str(call), EPERM, "exec", *SLEEP), "^(memlog was given to|libmemlog.so is in) it, but it has not reported itself; it runs under 1 system call filter of its own, which may stop that$"
                 )
 
+    def test_a_filter_of_shared_memory(self):
+        source = FILTERS.replace("0, 1, (unsigned)atoi(words[1])},", "0, 3, (unsigned)atoi(words[1])}," + """
+            {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, args[3])},
+            {BPF_JMP | BPF_JSET | BPF_K, 0, 1, 1},""").replace("{4, lines}", "{6, lines}")
+        shared = ("/usr/bin/env", "LC_ALL=C", self.build("shared", source))  # a locale has shared memory of its own
+        for answer in (USER_NOTIF, KILL):
+            with self.subTest(answer=answer):
+                self.assertRegex(
+                    self.reason(*shared, str(MMAP), answer, "exec", *SLEEP), "^memlog was not passed on to it: a system call filter stops what memlog"
+                )
+        run = self.memlog(*shared, str(MMAP), EPERM, "exec", *SLEEP)
+        self.assertEqual((run.code, run.err), (0, ""))
+        report = self.whole_report(run.dumps()[0])
+        (entry,) = [entry for entry in report["processes"] if entry["name"] == "sleep"]
+        self.assertRegex(entry["trouble"], "^not recorded: its limits leave memlog no room .*, or its kernel or a filter gives it none$")
+        self.assertFalse(report["dump"]["complete"])
+
     def test_a_filter_of_a_program_without_memlog(self):
         filters = self.build("filters", FILTERS, "-static")
         for call in (SOCKET, CONNECT):

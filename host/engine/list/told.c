@@ -24,7 +24,9 @@ const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason r
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS] =
             {"not recorded: it has too few descriptors left for memlog's (ulimit -n)"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM] =
-            {"not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel"},
+            {"not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel or "
+             "a "
+             "filter gives it none"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_WIPE_ON_FORK] =
             {"not recorded: its kernel (before Linux 4.14), or a filter, has no MADV_WIPEONFORK"},
         [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMFD] =
