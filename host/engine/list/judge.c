@@ -61,7 +61,7 @@ void ml_list_give_up(struct ml_unrecorded *one) {
 }
 
 /* A report comes just before the exec that it speaks of. Older ones speak of other processes. */
-enum { REPORTS_LOOKED_AT = 256 };
+enum { REPORTS_LOOKED_AT = 256, LOOKS_FOR_STARTER = 3 };
 
 /* Wherever the list is shown it says so itself. */
 static const char *reason_in_list(const char *reason) {
@@ -265,7 +265,9 @@ void ml_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
         one->folded_processes > 0) {
         return;
     }
-    const bool is_judged = strcmp(one->reason, unseen_text) != 0;
+    /* Whose fork it was may be heard of behind its exec, and what that fork has left. */
+    const bool is_open = strcmp(one->reason, raw_text) == 0 && one->looks < LOOKS_FOR_STARTER;
+    const bool is_judged = strcmp(one->reason, unseen_text) != 0 && !is_open;
     if (take_told_reason(engine, one)) {
         ml_unrecorded_set_kind(one, ML_UNRECORDED_TELL);
     } else if (one->kind == ML_UNRECORDED_PROGRAM && !is_judged && one->state == ML_MEMBER_RUNNING) {
