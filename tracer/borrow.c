@@ -16,8 +16,7 @@ enum {
     STATE_NOTE = 0x202,  /* NT_X86_XSTATE */
     SHADOW_NOTE = 0x204, /* NT_X86_SHSTK */
     MASK_BYTES = 8,
-    USER_CODE = 0x33, /* the code segment of 64-bit programs */
-    RED_ZONE_BYTES = 128,
+    USER_CODE = 0x33,         /* the code segment of 64-bit programs */
     SCAN_MAX_BYTES = 8 << 20, /* of one mapping's code */
     CALL_TRAP = SIGTRAP | 0x80
 };
@@ -106,14 +105,9 @@ take_image(const struct ml_traced *thread, int memory_fd, struct ml_thread_image
     return true;
 }
 
-/* Where a signal's frame would lie now. 0: there is no room. */
 static uint64_t place_of_frame(const struct ml_maps *maps, const struct ml_thread_image *image) {
-    const uint64_t stack_pointer = image->registers.rsp;
-    const struct ml_map *map = ml_maps_at(maps, stack_pointer);
-    const uint64_t frame =
-        (stack_pointer - RED_ZONE_BYTES - ml_signal_frame_bytes(image)) & ~UINT64_C(63);
-    return map != NULL && map->is_writable && frame >= map->start && frame < stack_pointer ? frame
-                                                                                           : 0;
+    const struct ml_map *map = ml_maps_at(maps, image->registers.rsp);
+    return map != NULL && map->is_writable ? ml_signal_frame_place(image, map->start, map->end) : 0;
 }
 
 static bool block_signals(const struct ml_traced *thread) {

@@ -13,14 +13,17 @@ enum {
     LEGACY_BYTES = 512,
     HEADER_BYTES = 64, /* behind it; its first word has a bit for each component in use */
     FIRST_EXTENDED = 2,
+    ALWAYS_NAMED = 3, /* x87 and SSE: as bits */
     COMPONENTS = 63,
     STATE_LEAF = 0xd,    /* of cpuid: where each component lies */
     SOFTWARE_AT = 464,   /* in the legacy area: what the kernel says of the rest */
     CONTEXT_AT = 8,      /* in the frame */
     CONTEXT_BYTES = 304, /* of ucontext_t: as the kernel has it */
     STATE_AT = 320,      /* the next multiple of 64 */
-    CALL_BYTES = 2,      /* the instruction `syscall` */
-    FRONT_BYTES = 32,    /* in front of it: its number is loaded there */
+    RED_ZONE_BYTES = 128,
+    FRAME_STEP = 64,  /* a frame begins at a multiple of it */
+    CALL_BYTES = 2,   /* the instruction `syscall` */
+    FRONT_BYTES = 32, /* in front of it: its number is loaded there */
     LOAD_STACK_BYTES = 5,
     MAGIC_BYTES = 4
 };
@@ -144,12 +147,17 @@ static void put_registers(const struct user_regs_struct *from, ucontext_t *to) {
       (from->ss & 0xffff) << 48);
 }
 
+static uint64_t components_in_use(const struct ml_thread_image *image) {
+    uint64_t in_use = 0;
+    memcpy(&in_use, image->state + LEGACY_BYTES, sizeof(in_use));
+    return in_use;
+}
+
 /* Up to the last component that is in use: the kernel takes the others for what they are at a
  * program's start. So an AMX state that a thread has no use of is not in its frame. */
 static size_t used_bytes(const struct ml_thread_image *image) {
     size_t used = LEGACY_BYTES + HEADER_BYTES;
-    uint64_t in_use = 0;
-    memcpy(&in_use, image->state + LEGACY_BYTES, sizeof(in_use));
+    const uint64_t in_use = components_in_use(image);
     for (uint32_t i = FIRST_EXTENDED; i < COMPONENTS; i++) {
         uint32_t size = 0;
         uint32_t at = 0;
@@ -172,6 +180,23 @@ size_t ml_signal_frame_bytes(const struct ml_thread_image *image) {
     return STATE_AT + used_bytes(image) + MAGIC_BYTES;
 }
 
+uint64_t ml_signal_frame_place(
+    const struct ml_thread_image *image, uint64_t stack_start, uint64_t stack_end
+) {
+    const size_t bytes = ml_signal_frame_bytes(image);
+    const uint64_t whole = STATE_AT + image->state_bytes + MAGIC_BYTES;
+    const uint64_t stack_pointer = image->registers.rsp;
+    if (bytes == 0 || stack_pointer < stack_start || stack_pointer > stack_end ||
+        stack_pointer - stack_start < RED_ZONE_BYTES + bytes + FRAME_STEP) {
+        return 0;
+    }
+    const uint64_t steps = ~(uint64_t)(FRAME_STEP - 1);
+    const uint64_t nearest = (stack_pointer - RED_ZONE_BYTES - bytes) & steps;
+    const bool fits = stack_end - stack_start >= whole + FRAME_STEP;
+    const uint64_t highest = fits ? (stack_end - whole) & steps : nearest;
+    return highest < nearest ? highest : nearest;
+}
+
 size_t ml_signal_frame(
     const struct ml_thread_image *image,
     uint64_t address,
@@ -189,8 +214,11 @@ size_t ml_signal_frame(
         return 0;
     }
     const size_t state_bytes = bytes - STATE_AT - MAGIC_BYTES;
-    /* ptrace leaves the features that the processor saves where the frame has its own words. */
+    /* ptrace leaves the features that the processor saves where the frame has its own words. The
+     * frame names those that it has: AMD's processors fault where the place of any that is named
+     * cannot be read, in use or not, and it may end behind the stack. */
     memcpy(&features, image->state + SOFTWARE_AT, sizeof(features));
+    features &= components_in_use(image) | ALWAYS_NAMED;
     struct user_regs_struct registers = image->registers;
     make_again(&registers, image->call);
     ucontext_t context;

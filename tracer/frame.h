@@ -39,6 +39,14 @@ long ml_frame_restarted_call(
 /* How large its frame is: no more than the kernel's own. 0: as below. */
 size_t ml_signal_frame_bytes(const struct ml_thread_image *image);
 
+/* Where its frame lies in its stack's mapping, [start, end): right below what the thread uses.
+ * Where that is near the end it lies deeper, as far down as a signal's would at most, so that the
+ * whole state can be read behind its start: where the kernel has to bring a page of the frame back,
+ * it asks for so much, whatever is in use. 0: there is no room. */
+uint64_t ml_signal_frame_place(
+    const struct ml_thread_image *image, uint64_t stack_start, uint64_t stack_end
+);
+
 /* The frame as it lies at `address`, which is a multiple of 64: its first word is `return_to`,
  * where a `ret` at its start leads to. 0: the registers' state is none that the kernel would take.
  * Returns its size. A thread with its stack pointer 8 bytes behind `address` that calls

@@ -426,6 +426,63 @@ START_TEST(the_number_of_a_call_that_can_be_cancelled_is_on_the_stack) {
 }
 END_TEST
 
+/* None of the state is in use: the frame is short. */
+static struct ml_thread_image *unused_image(void) {
+    enum { WHOLE_BYTES = 2696, SOFTWARE_AT = 464, ALL = 0xe7, LEGACY_BYTES = 512 };
+    static struct ml_thread_image image;
+    const uint64_t all = ALL;
+    memset(image.state + LEGACY_BYTES, 0, sizeof(uint64_t));
+    memcpy(image.state + SOFTWARE_AT, &all, sizeof(all));
+    image.state_bytes = WHOLE_BYTES;
+    return &image;
+}
+
+START_TEST(a_frame_lies_near_and_has_the_whole_state_readable_behind_it) {
+    enum { START = 1 << 20, STACK_BYTES = 1 << 14, END = START + STACK_BYTES, STEP = 64 };
+    enum { STATE_AT = 320, END_BYTES = 4 };
+    struct ml_thread_image *image = unused_image();
+    const uint64_t whole = STATE_AT + image->state_bytes + END_BYTES;
+    const size_t bytes = ml_signal_frame_bytes(image);
+    ck_assert_uint_lt(bytes, whole);
+    for (uint64_t left = 0; left <= STACK_BYTES; left += 8) {
+        image->registers.rsp = START + left;
+        const uint64_t below = START + left - RED_ZONE_BYTES;
+        const uint64_t at = ml_signal_frame_place(image, START, END);
+        if (at == 0) {
+            ck_assert_uint_lt(left, RED_ZONE_BYTES + bytes + STEP);
+            continue;
+        }
+        ck_assert_uint_eq(at % STEP, 0);
+        ck_assert_uint_ge(at, START);
+        ck_assert_uint_le(at + bytes, below);
+        ck_assert_uint_le(at + whole, END);
+        ck_assert_uint_gt(at + whole + STEP, below); /* no deeper than a signal's */
+        ck_assert(at + bytes + STEP > below || at + whole + STEP > END);
+    }
+    /* A stack that has no room for the whole state has some for the frame. */
+    image->registers.rsp = START + 2048;
+    ck_assert_uint_gt(ml_signal_frame_place(image, START, START + 2048), 0);
+    ck_assert_uint_eq(ml_signal_frame_place(image, START, START + 2000), 0);
+    ck_assert_uint_eq(ml_signal_frame_place(image, START + 4096, END), 0);
+}
+END_TEST
+
+/* A processor may read the place of each component that a frame names. */
+START_TEST(a_frame_names_no_component_that_it_does_not_have) {
+    enum { IN_USE_AT = 512, STATE_AT = 320, NAMED_AT = 464 + 8, AVX = 4, X87_AND_SSE = 3 };
+    static uint8_t frame[ML_SIGNAL_FRAME_MAX_BYTES];
+    struct ml_thread_image *image = unused_image();
+    uint64_t named = 0;
+    ck_assert_uint_gt(ml_signal_frame(image, 4096, 0, frame), 0);
+    memcpy(&named, frame + STATE_AT + NAMED_AT, sizeof(named));
+    ck_assert_uint_eq(named, X87_AND_SSE);
+    image->state[IN_USE_AT] = AVX;
+    ck_assert_uint_gt(ml_signal_frame(image, 4096, 0, frame), 0);
+    memcpy(&named, frame + STATE_AT + NAMED_AT, sizeof(named));
+    ck_assert_uint_eq(named, AVX | X87_AND_SSE);
+}
+END_TEST
+
 START_TEST(a_state_that_the_kernel_would_not_take_gives_no_frame) {
     static struct ml_thread_image image;
     static uint8_t frame[ML_SIGNAL_FRAME_MAX_BYTES];
@@ -445,6 +502,8 @@ int main(void) {
     tcase_add_test(tests, a_thread_that_was_stopped_in_its_sleep_before_makes_its_call_again);
     tcase_add_test(tests, the_number_of_a_call_that_can_be_cancelled_is_on_the_stack);
     tcase_add_test(tests, its_signal_mask_and_its_signal_stack_are_kept);
+    tcase_add_test(tests, a_frame_lies_near_and_has_the_whole_state_readable_behind_it);
+    tcase_add_test(tests, a_frame_names_no_component_that_it_does_not_have);
     tcase_add_test(tests, a_state_that_the_kernel_would_not_take_gives_no_frame);
     return run_suite("frame", tests);
 }
