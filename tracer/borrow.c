@@ -110,6 +110,34 @@ static uint64_t place_of_frame(const struct ml_maps *maps, const struct ml_threa
     return map != NULL && map->is_writable ? ml_signal_frame_place(image, map->start, map->end) : 0;
 }
 
+/* From now on the thread goes back by itself wherever it is let go: at its next step, or behind the
+ * system call that it stands in front of. That call becomes getpid: a seccomp filter is asked of a
+ * call without a number, too, and permits this one (filters.c). The stack pointer is on the
+ * thread's own stack again, so signals may come. */
+static bool turn_back(const struct ml_borrowed *borrowed) {
+    enum { BEHIND_RETURN = 8 };
+    struct user_regs_struct registers = borrowed->image.registers;
+    registers.orig_rax = SYS_getpid;
+    registers.rax = 0;
+    registers.rip = borrowed->code.return_of_signal;
+    registers.rsp = borrowed->frame + BEHIND_RETURN;
+    return ptrace(PTRACE_SETREGS, borrowed->thread->id, NULL, &registers) == 0;
+}
+
+/* The registers last but for what stood in the frame's place: up to them the thread goes back by
+ * itself. */
+static bool put_back(struct ml_borrowed *borrowed) {
+    const pid_t id = borrowed->thread->id;
+    struct ml_thread_image *image = &borrowed->image;
+    struct iovec state = {.iov_base = image->state, .iov_len = image->state_bytes};
+    return ptrace(PTRACE_SETREGSET, id, (void *)STATE_NOTE, &state) == 0 &&
+           ptrace(PTRACE_SETSIGMASK, id, (void *)MASK_BYTES, &image->signal_mask) == 0 &&
+           ptrace(PTRACE_SETREGS, id, NULL, &image->registers) == 0 &&
+           ml_memory_write(
+               borrowed->memory_fd, borrowed->frame, borrowed->below, borrowed->below_bytes
+           );
+}
+
 static bool block_signals(const struct ml_traced *thread) {
     const uint64_t all = ~UINT64_C(0);
     return ptrace(PTRACE_SETSIGMASK, thread->id, (void *)MASK_BYTES, &all) == 0;
@@ -153,9 +181,12 @@ bool ml_borrow(
     } else {
         const size_t bytes =
             ml_signal_frame(&borrowed->image, borrowed->frame, code->return_of_signal, frame);
-        const bool whole = write_frame(borrowed, frame, bytes) && block_signals(thread);
+        /* First its return: nobody else would let its signals come again. */
+        const bool written = write_frame(borrowed, frame, bytes);
+        const bool whole = written && turn_back(borrowed) && block_signals(thread);
         free(frame);
         if (!whole) {
+            (void)(written && put_back(borrowed));
             ml_error_set(error, "its stack cannot be written");
         }
         return whole;
@@ -260,32 +291,15 @@ bool ml_borrow_run(
 /* The thread is in front of a system call, or behind one. Nothing of it is made. */
 bool ml_borrow_end(struct ml_borrowed *borrowed) {
     struct ml_traced *thread = borrowed->thread;
-    struct ml_thread_image *image = &borrowed->image;
-    struct iovec state = {.iov_base = image->state, .iov_len = image->state_bytes};
     if (borrowed->is_away) {
-        struct user_regs_struct registers;
-        if (ptrace(PTRACE_GETREGS, thread->id, NULL, &registers) != 0) {
-            return false;
-        }
-        registers.orig_rax = (unsigned long long)-1;
-        /* Behind a call it returns from a signal at its next step; it stops before that. */
-        if (ptrace(PTRACE_SETREGS, thread->id, NULL, &registers) != 0 ||
-            ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL) != 0 ||
-            !resume(borrowed, PTRACE_CONT, 0)) {
-            return false;
-        }
         int status = 0;
-        if (!ml_threads_wait(thread, &status) || status >> 16 != PTRACE_EVENT_STOP) {
+        /* It stops before its next step. */
+        if (!turn_back(borrowed) || ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL) != 0 ||
+            !resume(borrowed, PTRACE_CONT, 0) || !ml_threads_wait(thread, &status) ||
+            status >> 16 != PTRACE_EVENT_STOP) {
             return false;
         }
     }
     borrowed->is_away = false;
-    /* The registers last but for what stood in the frame's place: up to them the thread goes back
-     * by itself. */
-    return ptrace(PTRACE_SETREGSET, thread->id, (void *)STATE_NOTE, &state) == 0 &&
-           ptrace(PTRACE_SETSIGMASK, thread->id, (void *)MASK_BYTES, &image->signal_mask) == 0 &&
-           ptrace(PTRACE_SETREGS, thread->id, NULL, &image->registers) == 0 &&
-           ml_memory_write(
-               borrowed->memory_fd, borrowed->frame, borrowed->below, borrowed->below_bytes
-           );
+    return put_back(borrowed);
 }

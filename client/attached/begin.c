@@ -312,5 +312,5 @@ __asm__(".text\n"
         "1: mov %rbx, %rsp\n"
         "mov $15, %eax\n" /* rt_sigreturn */
         "syscall\n"
-        "jmp 1b\n" /* a tracer has passed it over, and died */
+        "jmp 1b\n" /* it does not come back */
         ".size ml_attached_enter, . - ml_attached_enter\n");
