@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/kernel/mounts.h"
+
 /* Each keeps a mount namespace alive, and a descriptor of ours. */
 enum { FOREIGN_FOLDERS_MAX = 256 };
 
@@ -60,50 +62,6 @@ static void look_at_status(struct ml_code_files *files, pid_t pid) {
     }
 }
 
-/* Whether two links of the kernel's say the same. Nothing of a file system is asked. */
-static bool is_same_link(const char *one, const char *other) {
-    char a[PATH_MAX];
-    char b[PATH_MAX];
-    const ssize_t a_count = readlink(one, a, sizeof(a));
-    const ssize_t b_count = readlink(other, b, sizeof(b));
-    return a_count > 0 && a_count == b_count && memcmp(a, b, (size_t)a_count) == 0;
-}
-
-/* Whether the line of mountinfo, which is cut up, is of a mount that lies on /tmp or above. */
-static bool covers_tmp(char *line, const char **out_type) {
-    enum { POINT_WORD = 4 };
-    char *rest = line;
-    const char *point = NULL;
-    for (int i = 0; i <= POINT_WORD; i++) {
-        point = strsep(&rest, " ");
-    }
-    const char *behind = rest != NULL ? strstr(rest, " - ") : NULL;
-    *out_type = behind != NULL ? behind + strlen(" - ") : "";
-    return behind != NULL && (strcmp(point, "/") == 0 || strcmp(point, "/tmp") == 0);
-}
-
-/* Whether its /tmp, or what that lies in, is of a file system in user space. Only the kernel is
- * asked. True also where it does not say. */
-static bool is_in_user_space(pid_t pid) {
-    char path[64];
-    char *line = NULL;
-    size_t room = 0;
-    bool is_fuse = false;
-    (void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
-    FILE *mounts = fopen(path, "re");
-    while (mounts != NULL && getline(&line, &room, mounts) > 0) {
-        const char *type = "";
-        if (covers_tmp(line, &type)) {
-            is_fuse = is_fuse || strncmp(type, "fuse", strlen("fuse")) == 0;
-        }
-    }
-    free(line);
-    if (mounts != NULL) {
-        (void)fclose(mounts);
-    }
-    return is_fuse || mounts == NULL;
-}
-
 static int open_folder(const char *root) {
     const int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root_fd < 0) {
@@ -118,15 +76,13 @@ static int open_folder(const char *root) {
 /* Its /tmp where that is another one than ours. */
 static void look_at_folder(struct ml_code_files *files, pid_t pid) {
     char root[64];
-    char space[64];
     (void)snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
-    (void)snprintf(space, sizeof(space), "/proc/%d/ns/mnt", (int)pid);
-    if (is_same_link(root, "/proc/self/root") && is_same_link(space, "/proc/self/ns/mnt")) {
+    if (!ml_mounts_are_foreign(pid)) {
         return;
     }
     files->is_foreign = true;
     if (files->tmp_fd_plus_1 != 0 || foreign_folders >= FOREIGN_FOLDERS_MAX ||
-        is_in_user_space(pid)) {
+        ml_mounts_are_in_user_space(pid, "/tmp")) {
         return;
     }
     const int fd = open_folder(root);

@@ -5,8 +5,8 @@
  * link, its owner is the process's user by the kernel's word, and it was written since the process
  * began: an older one is of an earlier process with the same number.
  *
- * Of another mount namespace or root no file system in user space (FUSE) is asked: it need not
- * answer, and the host would wait. */
+ * No file system in user space is asked of another mount namespace or root (host/kernel/mounts.h).
+ */
 #ifndef MEMLOG_HOST_PROCESS_CODE_FILES_H
 #define MEMLOG_HOST_PROCESS_CODE_FILES_H
 

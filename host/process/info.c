@@ -3,13 +3,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "host/kernel/mounts.h"
 
 /* Room for any of the small files of /proc/PID. */
 enum { SMALL_FILE_BYTES = 4096 };
@@ -92,13 +95,23 @@ bool ml_process_maps(pid_t pid, const char *file_name) {
 
 bool ml_process_misses(pid_t pid, const char *path) {
     char root[64];
-    char place[PATH_MAX];
-    struct stat facts;
+    struct open_how how = {
+        .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
     (void)snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
-    const int count = snprintf(place, sizeof(place), "%s%s", root, path);
+    if (ml_mounts_are_foreign(pid) && ml_mounts_are_in_user_space(pid, path)) {
+        return false;
+    }
     /* Its root itself is looked at first: it may be gone, or another user's. */
-    return count > 0 && (size_t)count < sizeof(place) && stat(root, &facts) == 0 &&
-           lstat(place, &facts) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    const int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const long fd = root_fd >= 0 ? syscall(SYS_openat2, root_fd, path, &how, sizeof(how)) : -1;
+    const bool misses = root_fd >= 0 && fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (fd >= 0) {
+        (void)close((int)fd);
+    }
+    if (root_fd >= 0) {
+        (void)close(root_fd);
+    }
+    return misses;
 }
 
 static bool is_any_main_thread(const char *name) {

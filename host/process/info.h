@@ -49,7 +49,7 @@ bool ml_users_are_all(const char *uid_map);
 bool ml_process_maps(pid_t pid, const char *file_name);
 
 /* Whether it sees no file of that name: it has another root, or other mounts; false if that cannot
- * be seen. */
+ * be seen: not behind a link, nor in a file system in user space, which is not asked. */
 bool ml_process_misses(pid_t pid, const char *path);
 
 /* Its parent; 0: unknown. */
