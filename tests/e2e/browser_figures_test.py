@@ -23,7 +23,6 @@ import uprobes  # noqa: E402
 MIB = 1 << 20
 # Who ends while his other threads are inside a call of the allocator has made it, and memlog has not: it records what has come back.
 IN_FLIGHT = 16
-INLINED = "the compiler has put functions of the allocator inside the executable into their callers: blocks of these calls are not seen"
 
 
 class Calls(harness.Case):
@@ -48,7 +47,7 @@ class Calls(harness.Case):
             raise
         whole, seen = 0, 0
         is_past = "chromium" in str(browser.executable) and browsers.places_past_malloc(browser.executable) > 0
-        unseen = {"", INLINED} if is_past else {""}
+        unseen = {"", browsers.INLINED} if is_past else {""}
         for entry, kernels, before in call_counts.compared(listed, counted):
             who = f"{entry['pid']} {entry['name']} ({entry['state']}): memlog {entry['total_blocks']}, {call_counts.frees(entry)}"
             missed = kernels.blocks - entry["total_blocks"]

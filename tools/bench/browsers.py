@@ -105,6 +105,8 @@ class Browser:
 # A load of a 64-bit register from where the instruction says, relative to itself.
 LOAD = re.compile(rb"[\x48\x4c]\x8b[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](.{4})", re.DOTALL)
 SCANNED_BYTES = 32 << 20
+# What memlog says of an executable where there are such places.
+INLINED = "the compiler has put functions of the allocator inside the executable into their callers: blocks of these calls are not seen"
 
 
 def places_past_malloc(executable):
