@@ -710,6 +710,8 @@ class Killed(attached.Case):
             first = int(target.tell("steps"))
             self.wait_for("its threads", lambda: int(target.tell("steps")) > first)
             self.assertIsNone(target.process.poll())
+        # The last one may not have ended yet.
+        self.wait_for("nobody that traces it", lambda: "\nTracerPid:\t0\n" in pathlib.Path(f"/proc/{target.pid}/status").read_text())
         answer = self.command("doctor", "--repair", target.pid)
         self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
         now = attached.text_of(target.pid)
