@@ -113,7 +113,7 @@ class OtherLibc(Loading):
     def test_the_first_program_is_named_with_the_true_reason(self):
         for words in ((str(self.program),), (self.script(),), ("/bin/sh", "-c", f"exec {self.program}")):
             with self.subTest(words=words):
-                self.assertRegex(self.text_of(self.as_bare(words)), "loader is not glibc's, which libmemlog.so needs; 'memlog attach' can")
+                self.assertRegex(self.text_of(self.as_bare(words)), "loader is not glibc's by its name, which libmemlog.so needs; 'memlog attach' can")
 
     def test_one_that_runs_is_taken_as_the_reason_says(self):
         self.compile("musl-gcc", text=GOES_ON)

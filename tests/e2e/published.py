@@ -30,6 +30,11 @@ class Message:
                     yield from value.names()
 
 
+def text_of(value):
+    """Bytes that are no ASCII stay as protoc writes them."""
+    return value[1:-1].replace("\\'", "'").replace('\\"', '"')
+
+
 def parse(text):
     top = Message()
     open_ones = [top]
@@ -43,7 +48,7 @@ def parse(text):
             open_ones.pop()
         else:
             name, _, value = line.partition(": ")
-            open_ones[-1].fields[name].append(value[1:-1] if value.startswith('"') else value == "true" if value in ("true", "false") else int(value))
+            open_ones[-1].fields[name].append(text_of(value) if value.startswith('"') else value == "true" if value in ("true", "false") else int(value))
     return top
 
 
