@@ -711,7 +711,8 @@ class Killed(attached.Case):
             self.wait_for("its threads", lambda: int(target.tell("steps")) > first)
             self.assertIsNone(target.process.poll())
         # The last one may not have ended yet.
-        self.wait_for("nobody that traces it", lambda: "\nTracerPid:\t0\n" in pathlib.Path(f"/proc/{target.pid}/status").read_text())
+        threads = pathlib.Path(f"/proc/{target.pid}/task")
+        self.wait_for("nobody that traces it", lambda: all("\nTracerPid:\t0\n" in (one / "status").read_text() for one in threads.iterdir()))
         answer = self.command("doctor", "--repair", target.pid)
         self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
         now = attached.text_of(target.pid)
