@@ -14,7 +14,8 @@ await withPage(url, async (page) => {
   await page.keyboard.press("c");
   answer.byKey = await where();
   await page.goBack();
-  await page.waitForFunction(() => !location.hash.includes("function"));
+  // The address changes before the page hears of it.
+  await page.waitForFunction(() => !document.getElementById("where").textContent.startsWith("Callers"));
   answer.back = await where();
   await page.keyboard.press("Escape");
   await page.keyboard.press("ArrowUp"); // nothing is outside of the root
