@@ -142,7 +142,8 @@ struct ml_process {
     } memory;
     /* What a call that sampling passes over takes, client/stream/cost.h; 0: not measured yet. */
     _Atomic uint32_t pass_ticks_256;
-    uint32_t generation; /* grows with each fork; the upper part of `gate` */
+    _Atomic uint32_t clock_ticks; /* what reading the clock takes, measured with it */
+    uint32_t generation;          /* grows with each fork; the upper part of `gate` */
     uint32_t pid;
     uint32_t title_bytes;
     const uint8_t *title; /* the program's argument memory, read by forked children only */

@@ -63,7 +63,7 @@ struct ml_thread {
     struct ml_thread_notes *notes; /* what the thread says of itself; NULL: nothing yet */
     uint8_t filter;                /* enum ml_filter */
     uint8_t exit_rounds;  /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
-    uint8_t timed;        /* 1: the hook at work is timed; client/stream/cost.h */
+    uint8_t timed;        /* 0: the hook at work is not timed; else 1 and the spans that were */
     uint32_t passed;      /* calls that were not recorded before those in `skipped` */
     uint32_t passed_told; /* of both, what the staging counts */
     uint32_t chance;      /* which hooks are timed */

@@ -52,7 +52,7 @@ int main(int count, char **words) {
 """
 
 
-CALM, CALLS, LARGE = (1000, 200_000), (24, 0), (200_000, 20_000)
+CALM, CALLS, LARGE = (1000, 1_000_000), (24, 0), (200_000, 20_000)
 
 
 class Overhead(harness.Case):

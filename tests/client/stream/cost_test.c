@@ -2,6 +2,12 @@
  * that was interrupted counts little; calls that are passed over are counted. */
 #include "client/stream/cost.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <check.h>
 
 #include "client/recording/sampler.h"
@@ -9,12 +15,14 @@
 
 static struct ml_control_page control;
 static struct ml_staging_header header;
+static struct ml_gate_page gate_page;
 
 static struct ml_thread *begin(bool measures) {
     control = (struct ml_control_page){.measures_cost = measures ? 1 : 0};
     header = (struct ml_staging_header){.slots = 1};
     ml_process.control = &control;
     ml_process.staging = (uint8_t *)&header;
+    ml_process.gate_page = &gate_page;
     ml_process.clock = ML_CLOCK_TSC;
     atomic_store(&ml_process.pass_ticks_256, 512);
     ml_thread = (struct ml_thread){.chance = 1};
@@ -132,6 +140,66 @@ START_TEST(a_count_that_falls_adds_nothing) {
 }
 END_TEST
 
+/* A hook that was timed in two spans stands for sixteen, whose clock nobody reads. */
+START_TEST(the_clock_counts_where_it_was_read) {
+    enum { CLOCK = 1000, OURS = 300, SPANS = 2 };
+    struct ml_thread *thread = begin(true);
+    atomic_store(&ml_process.clock_ticks, CLOCK);
+    while (ml_cost_begin(thread) == 0) {
+    }
+    for (unsigned i = 0; i < SPANS; i++) {
+        ml_cost_spent(thread, ml_cost_now());
+    }
+    thread->spent_ticks = SPANS * (CLOCK + OURS);
+    ml_cost_end(thread);
+    ck_assert_uint_eq(
+        header.recording_ticks, SPANS * OURS * ML_COST_EVERY + (uint64_t)2 * SPANS * CLOCK
+    );
+}
+END_TEST
+
+/* From now on each clock_gettime runs through some ten thousand divisions in filters. */
+static bool slow_the_clock(void) {
+    enum { DIVISIONS = 4000, FILTERS = 6, CALL_OFFSET = 0, ARGUMENT_OFFSET = 16 };
+    static struct sock_filter filter[DIVISIONS + 5];
+    unsigned count = 0;
+    filter[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, CALL_OFFSET);
+    filter[count++] =
+        (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 1, 0);
+    filter[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    /* Not a constant: the kernel would not run the filter. */
+    filter[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT_OFFSET);
+    for (unsigned i = 0; i < DIVISIONS; i++) {
+        filter[count++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_DIV | BPF_K, 1);
+    }
+    filter[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    const struct sock_fprog program = {.len = (unsigned short)count, .filter = filter};
+    bool put_up = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+    for (unsigned i = 0; i < FILTERS && put_up; i++) {
+        put_up = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+    }
+    return put_up;
+}
+
+/* The reading takes as long as thousands of calls that are passed over; their cost is not it. */
+START_TEST(a_slow_clock_is_not_in_a_call_that_is_passed_over) {
+    enum { CALLS_OF_A_ROUND = 128 };
+    static _Alignas(64) uint8_t sampled[ML_SAMPLED_FIRST_BYTES];
+    struct ml_thread *thread = begin(true);
+    ml_process.clock = ML_CLOCK_MONOTONIC;
+    atomic_store(&ml_process.pass_ticks_256, 0);
+    control.sampling_bytes = 4096;
+    ml_sampled_set_begin(&ml_process.sampled, sampled, NULL);
+    ck_assert(slow_the_clock());
+    ml_sampler_follow(thread, true);
+    const uint64_t clock_ticks = atomic_load(&ml_process.clock_ticks);
+    const uint64_t pass_256 = atomic_load(&ml_process.pass_ticks_256);
+    ck_assert_uint_gt(clock_ticks, 10000);
+    ck_assert_uint_gt(pass_256, 0);
+    ck_assert_uint_lt(pass_256 * CALLS_OF_A_ROUND, clock_ticks * ML_COST_PASS_PART);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("cost");
     tcase_add_test(tcase, nothing_is_timed_without_a_promise);
@@ -141,5 +209,7 @@ int main(void) {
     tcase_add_test(tcase, only_our_code_is_timed);
     tcase_add_test(tcase, calls_that_are_passed_over_are_counted_once);
     tcase_add_test(tcase, a_count_that_falls_adds_nothing);
+    tcase_add_test(tcase, the_clock_counts_where_it_was_read);
+    tcase_add_test(tcase, a_slow_clock_is_not_in_a_call_that_is_passed_over);
     return run_suite("client/cost", tcase);
 }
