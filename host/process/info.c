@@ -200,7 +200,14 @@ static uint64_t stat_number(const char *fields, int wanted) {
 }
 
 struct ml_process_facts ml_process_facts_parse(const char *text) {
-    enum { PARENT = 4, THREADS = 20, START = 22, START_CODE = 26, START_STACK = 28 };
+    enum {
+        FLAGS = 9,
+        FLAG_EXITING = 4,
+        THREADS = 20,
+        START = 22,
+        START_CODE = 26,
+        START_STACK = 28
+    };
     const char *fields = stat_fields(text);
     if (fields == NULL || fields[0] == '\0') {
         return (struct ml_process_facts){.has_ended = true};
@@ -210,6 +217,7 @@ struct ml_process_facts ml_process_facts_parse(const char *text) {
         .state = state,
         /* A zombie whose other threads run on is a process that does. */
         .has_ended = (state == 'Z' || state == 'X') && stat_number(fields, THREADS) <= 1,
+        .is_ending = (stat_number(fields, FLAGS) & FLAG_EXITING) != 0,
         .parent = ml_process_parent_parse(text),
         .start_ticks = stat_number(fields, START),
         .image =

@@ -68,6 +68,7 @@ struct ml_image_mark {
 struct ml_process_facts {
     char state;           /* as the kernel's: 'R', 'S', 'Z', ...; 0: there is no such process */
     bool has_ended;       /* it is gone, or a zombie all of whose threads have ended */
+    bool is_ending;       /* its first thread ends, and may have no image any more */
     pid_t parent;         /* 0: unknown */
     uint64_t start_ticks; /* since boot: with the pid, one process; an exec does not change it */
     struct ml_image_mark image;

@@ -1,4 +1,5 @@
 """Every process of the tree is in the list from its birth, recorded or not, and no profile bears another image's name."""
+import collections
 import gzip
 import json
 import os
@@ -128,6 +129,27 @@ BECOMES = """
 int main(void) {
     usleep(500000);
     return execl("/bin/sleep", "sleep", "0.5", (char *)0);
+}
+"""
+
+
+# LEFT NAME: becomes the next of three names for LEFT times, each time after another while.
+RELAY = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    int left = atoi(words[1]);
+    if (left == 0) { return 0; }
+    for (volatile int i = 0; i < left * 37 % 400 * 1000; i++) { }
+    char path[4096], rest[16];
+    snprintf(path, sizeof(path), "%s", words[0]);
+    char *last = path + strlen(path) - 1;
+    *last = *last == 'c' ? 'a' : *last + 1;
+    snprintf(rest, sizeof(rest), "%d", left - 1);
+    execl(path, path, rest, strrchr(path, '/') + 1, (char *)0);
+    return 9;
 }
 """
 
@@ -315,6 +337,22 @@ class Lists(harness.Case):
                 self.assertEqual((of["becomes"]["state"], of["becomes"]["recorded"]), ("replaced", False))
                 self.assertEqual((of["sleep"]["parent_id"], of["sleep"]["pid"]), (of["becomes"]["id"], of["becomes"]["pid"]))
                 self.assertRegex(of["sleep"]["reason"], "^it was started by a program that ran without memlog")
+
+    def test_programs_that_follow_one_another_at_once_keep_their_names_apart(self):
+        """What is read of one is of no other: an exec may come between any two files that are read."""
+        relay = self.build("relay-a", RELAY, "-static", "-O1")
+        for letter in "bc":
+            shutil.copy(relay, relay[:-1] + letter)
+        for source in SOURCES:
+            with self.subTest(source=source):
+                run = self.run_by(source, "/bin/sh", "-c", '"$0" 900 relay-a; true', relay)
+                self.assertEqual((run.code, run.err), (0, ""))
+                named = [entry for entry in self.whole(run)["processes"] if entry["name"].startswith("relay-") and entry["command_line"]]
+                self.assertTrue(named)
+                for entry in named:
+                    self.assertEqual((entry["command_line"][0], entry["command_line"][2]), (relay[:-1] + entry["name"][-1], entry["name"]))
+                steps = collections.Counter(entry["command_line"][1] for entry in named)
+                self.assertEqual([step for step, times in steps.items() if times > 1], [])
 
     def test_who_is_left_out_is_in_the_list_with_the_reason(self):
         options = ("-q", "--no-page", "--never=sleep")

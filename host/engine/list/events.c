@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "host/engine/list/identity.h"
 #include "host/engine/list/known.h"
 #include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
@@ -78,7 +79,7 @@ static void on_exec(struct ml_engine *engine, const struct ml_process_event *eve
         ml_member_replaced(engine, member);
     } else if (member != NULL) {
         (void)ml_member_check_image(engine, member); /* mostly the exec that made it */
-    } else if (one != NULL && (ml_unrecorded_is_fork(one) || event->monotonic_ns > one->identified_ns)) {
+    } else if (one != NULL && (ml_unrecorded_is_fork(one) || (event->monotonic_ns > one->identified_ns && !ml_list_is_identified(one)))) {
         ml_list_replace(engine, one);
     }
 }

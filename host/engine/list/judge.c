@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/engine/list/identity.h"
 #include "host/engine/list/known.h"
 #include "host/engine/list/passed_on.h"
 #include "host/process/clock.h"

@@ -1,13 +1,9 @@
 #include "host/engine/list/known.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "host/process/clock.h"
-
-/* The name of an unknown program. */
-static const char no_name[] = "?";
+#include "host/engine/list/identity.h"
 
 void ml_engine_add_helper(struct ml_engine *engine, pid_t pid) {
     struct ml_list *list = engine->list;
@@ -52,10 +48,6 @@ uint32_t ml_list_id_of(struct ml_list_somebody somebody) {
                                    : (somebody.one != NULL ? somebody.one->id : somebody.gone_id);
 }
 
-bool ml_list_has_name(const struct ml_unrecorded *one) {
-    return one->executable != NULL || strcmp(one->name, no_name) != 0;
-}
-
 /* Whether the report is its own, and not of another process that had its pid. */
 static bool is_own_word(const struct ml_not_profiled *item, const struct ml_unrecorded *one) {
     const bool is_late = one->state != ML_MEMBER_RUNNING &&
@@ -80,51 +72,4 @@ bool ml_list_told_of(const struct ml_not_profiled *item, const struct ml_unrecor
     return path[0] == '\0' ? item->pid == one->pid
                            : strcmp(basename(path), basename(own)) == 0 ||
                                  strncmp(basename(path), one->name, sizeof(one->name) - 1) == 0;
-}
-
-void ml_list_copy_identity(
-    struct ml_unrecorded *one, const char *name, const char *path, char *const *argv
-) {
-    struct ml_command_line line;
-    (void)snprintf(one->name, sizeof(one->name), "%s", name);
-    ml_unrecorded_executable(one, path);
-    if (argv != NULL && ml_command_line_from_argv(&line, argv) == ML_OK) {
-        ml_command_line_fini(&one->line);
-        one->line = line;
-    }
-}
-
-void ml_list_identify(
-    struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_process_facts *facts
-) {
-    char name[ML_PROCESS_NAME_BYTES];
-    char executable[PATH_MAX];
-    struct ml_command_line line;
-    one->identified_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
-    if (facts->state == 0 || facts->start_ticks != one->start_ticks) {
-        return; /* it is gone, and its pid may belong to another process */
-    }
-    ml_process_name(one->pid, name);
-    if (strcmp(name, no_name) != 0) {
-        (void)snprintf(one->name, sizeof(one->name), "%s", name);
-    }
-    if (!facts->has_ended && ml_process_command_line(one->pid, &line) == ML_OK) {
-        ml_command_line_fini(&one->line);
-        one->line = line;
-    }
-    if (!facts->has_ended) {
-        ml_process_executable(one->pid, executable, sizeof(executable));
-        if (executable[0] != '\0') {
-            ml_unrecorded_executable(one, executable);
-        }
-    }
-    one->role = ml_role_of(
-        engine->options->roles, &one->line, one->pid == engine->root && !ml_unrecorded_is_fork(one)
-    );
-}
-
-void ml_list_forget_identity(struct ml_unrecorded *one) {
-    ml_command_line_fini(&one->line);
-    ml_list_copy_identity(one, no_name, "", NULL);
-    one->role = MEMLOG_SERVICE_ROLE_OTHER;
 }

@@ -51,24 +51,7 @@ uint32_t ml_list_id_of(struct ml_list_somebody somebody);
 /* A process's report is read at most this long after its end. */
 static const uint64_t ml_list_report_late_ns = UINT64_C(10000000000);
 
-/* Whether its program is known. */
-bool ml_list_has_name(const struct ml_unrecorded *one);
-
 /* Whether that report is about this process. */
 bool ml_list_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one);
-
-/* Read name, command line and executable in /proc. What cannot be read stays as it was. Of a zombie
- * only the name can be read. */
-void ml_list_identify(
-    struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_process_facts *facts
-);
-
-/* The same from what another process knows; `path` may be "", `argv` NULL. */
-void ml_list_copy_identity(
-    struct ml_unrecorded *one, const char *name, const char *path, char *const *argv
-);
-
-/* It runs another image now: forget what was known of the one before. */
-void ml_list_forget_identity(struct ml_unrecorded *one);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/engine/list/identity.h"
 #include "host/engine/list/judge.h"
 #include "host/engine/members/watch.h"
 #include "host/engine/state.h"
@@ -135,8 +136,7 @@ struct ml_unrecorded *ml_list_add(
     if (is_forked) {
         inherit(engine, one, parent);
     } else {
-        one->image = facts.image;
-        ml_list_identify(engine, one, &facts);
+        ml_list_identify_newest(engine, one, &facts);
         ml_list_judge(engine, one);
     }
     ml_list_look_later(one, one->start.monotonic_ns);
@@ -239,13 +239,12 @@ void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
         return;
     }
     ml_unrecorded_set_kind(one, ML_UNRECORDED_EXEC);
-    one->leaving = none; /* an exec by another thread ends the first one */
-    one->image = facts.image;
+    one->leaving = none;            /* an exec by another thread ends the first one */
     if (one->pid != engine->root) { /* what the first program executes is known */
         ml_list_forget_identity(one);
     }
     ml_list_forget_reason(one);
-    ml_list_identify(engine, one, &facts);
+    ml_list_identify_newest(engine, one, &facts);
     ml_list_judge(engine, one);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/descriptor.h"
 #include "host/engine/list/events.h"
+#include "host/engine/list/identity.h"
 #include "host/engine/list/judge.h"
 #include "host/engine/list/known.h"
 #include "host/engine/list/list.h"
@@ -175,8 +176,9 @@ static void look_at_memory(struct ml_engine *engine, struct ml_unrecorded *one) 
 /* Skip a process whose image changes: an event or a walk is about to tell. */
 static void look(struct ml_engine *engine, struct ml_unrecorded *one, uint64_t now) {
     const struct ml_process_facts facts = ml_process_facts(one->pid);
-    if (!ml_image_mark_differs(&one->image, &facts.image)) {
-        ml_list_identify(engine, one, &facts); /* a fork may have given itself a title */
+    if (!ml_image_mark_differs(&one->image, &facts.image) &&
+        ml_list_identify(engine, one, &facts)) { /* a fork may have given itself a title */
+        one->image = ml_image_mark_is_known(&one->image) ? one->image : facts.image;
         ml_list_judge(engine, one);
         look_at_memory(engine, one);
     }

@@ -140,6 +140,8 @@ START_TEST(tells_a_process_and_its_image_apart_from_others) {
     /* A zombie with threads that run on, and one without. */
     ck_assert(!ml_process_facts_parse("9 (a) Z 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 2 0 7").has_ended);
     ck_assert(ml_process_facts_parse("9 (a) Z 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7").has_ended);
+    ck_assert(!ml_process_facts_parse("9 (a) S 4 5 5 0 -1 4194304 0 0 0 0").is_ending);
+    ck_assert(ml_process_facts_parse("9 (a) S 4 5 5 0 -1 4194308 0 0 0 0").is_ending);
     ck_assert(ml_process_facts_parse("").has_ended);
     ck_assert(ml_process_facts_parse("9 (a) ").has_ended);
 }
