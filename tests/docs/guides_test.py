@@ -27,6 +27,8 @@ LATER = (
     (r"  node$", "  libnode.so..."),
 )
 MARK = "@@ block"
+# Of a guide: some have twenty commands, and a compiler among them.
+WHOLE_S = 3 * harness.TIMEOUT
 PIECES = re.compile(r"\.\.\.|\d[\d,.:]*(?:\s+(?:(?:[KMG]i)?B|m?s)\b)?|\s+")
 
 
@@ -106,8 +108,11 @@ class Guides(harness.Case):
             env = self.environment(TREE=str(harness.ROOT), PATH=f"{harness.OUT}:/usr/bin:/bin:/usr/sbin", HOME=str(folder))
             shell = subprocess.Popen(["bash", "-c", script], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=output,
                                      stderr=output, start_new_session=True)
+            is_late = False
             try:
-                shell.wait(harness.TIMEOUT)
+                shell.wait(WHOLE_S)
+            except subprocess.TimeoutExpired:
+                is_late = True
             finally:
                 try:
                     os.killpg(shell.pid, signal.SIGKILL)
@@ -118,6 +123,9 @@ class Guides(harness.Case):
             text = output.read().decode(errors="replace")
         parts = re.split(rf"^{MARK} (\d+)\n", text, flags=re.M)
         told = list(zip(parts[0::2], parts[1::2]))
+        if is_late:
+            at = blocks[min(len(told), len(blocks) - 1)]
+            self.fail(f"{path.name}:{at.line} had not ended {WHOLE_S} s after the guide's first command:\n{text[-3000:]}")
         for block, (printed, code) in zip(blocks, told):
             where = f"{path.name}:{block.line}"
             self.assertEqual(code, "0", f"{where} ended with {code}:\n{printed[-3000:]}")
