@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include "host/engine/list/identity.h"
 #include "host/engine/list/known.h"
 #include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
@@ -79,7 +78,7 @@ static void on_exec(struct ml_engine *engine, const struct ml_process_event *eve
         ml_member_replaced(engine, member);
     } else if (member != NULL) {
         (void)ml_member_check_image(engine, member); /* mostly the exec that made it */
-    } else if (one != NULL && (ml_unrecorded_is_fork(one) || (event->monotonic_ns > one->identified_ns && !ml_list_is_identified(one)))) {
+    } else if (one != NULL && (ml_unrecorded_is_fork(one) || event->monotonic_ns > one->identified_ns)) {
         ml_list_replace(engine, one);
     }
 }

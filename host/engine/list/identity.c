@@ -30,6 +30,7 @@ struct identity {
     char executable[PATH_MAX];        /* "": unknown */
     struct ml_command_line line;
     bool has_line;
+    bool is_cut_off; /* by an exec: of the name alone it is likely whose it is */
 };
 
 static void forget_line(struct identity *identity) {
@@ -54,13 +55,15 @@ read_identity(struct identity *out_identity, pid_t pid, const struct ml_process_
     out_identity->executable[0] = '\0';
     out_identity->line = (struct ml_command_line){.count = 0};
     out_identity->has_line = false;
+    out_identity->is_cut_off = false;
     ml_process_name(pid, out_identity->name); /* at once behind `facts` */
     if (facts->has_ended) {
         return true;
     }
     out_identity->has_line = ml_process_command_line(pid, &out_identity->line) == ML_OK;
     ml_process_executable(pid, out_identity->executable, sizeof(out_identity->executable));
-    if (!is_still(pid, facts)) {
+    out_identity->is_cut_off = !is_still(pid, facts);
+    if (out_identity->is_cut_off) {
         forget_line(out_identity);
         out_identity->executable[0] = '\0';
     }
@@ -107,7 +110,9 @@ bool ml_list_identify(
     if (!read_identity(&identity, one->pid, facts)) {
         return false;
     }
-    note(engine, one, &identity, now);
+    if (!identity.is_cut_off || !ml_list_has_name(one)) {
+        note(engine, one, &identity, now);
+    }
     return true;
 }
 

@@ -229,6 +229,9 @@ void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
         one->image = facts.image;
         return;
     }
+    if (!ml_unrecorded_is_fork(one) && ml_list_is_identified(one)) {
+        return; /* what is told of now had happened before its name was read */
+    }
     if (!ml_unrecorded_is_fork(one) || is_lost_fork(engine, one)) {
         const pid_t pid = one->pid;
         const pid_t parent_pid = one->parent_pid;
