@@ -351,7 +351,7 @@ class Heaps(harness.Case):
             target = self.folder / f"{heap}.pb.gz"
             words = [str(harness.MEMLOG), "convert", "--to=pprof", "-o", str(target), *([f"--heap={heap}"] if heap else []), str(dump)]
             self.assertEqual(harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT).returncode, 0)
-            answer = subprocess.run(["go", "tool", "pprof", "-raw", str(target)], cwd=self.folder, env={**self.environment(), "HOME": str(self.folder)},
+            answer = subprocess.run([str(harness.pprof()), "-raw", str(target)], cwd=self.folder, env={**self.environment(), "HOME": str(self.folder)},
                                     stdout=subprocess.PIPE, text=True, check=True, timeout=harness.TIMEOUT)
             sums, at = collections.Counter(), None
             for line in answer.stdout.splitlines():

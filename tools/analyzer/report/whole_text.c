@@ -104,12 +104,11 @@ put_moment(const struct ml_report_page *page, const struct line *line, bool is_i
     snprintf(
         text,
         sizeof text,
-        "%sat %s%s%s%s",
+        "%sat %s%s%s",
         is_past || is_in_list ? "read " : "its largest reading, ",
         ml_report_time_of_day(read_ns).text,
-        is_past ? "; it had " : "",
-        is_past ? ml_units_size(line->whole.most_bytes).text : "",
-        is_past ? " at most, of which the parts are not known" : ""
+        is_past ? "; at most it had " : "",
+        is_past ? ml_units_size(line->whole.most_bytes).text : ""
     );
     put_below(page, text);
 }
