@@ -133,8 +133,7 @@ void ml_list_identify_newest(
     }
 }
 
-/* Whether the image that it runs is the one whose identity is known: an exec that is told of now
- * had happened before that was read. Without random addresses two programs may have one mark. */
+/* Without random addresses two programs may have one mark: what is read of them differs. */
 bool ml_list_is_identified(const struct ml_unrecorded *one) {
     const struct ml_process_facts facts = ml_process_facts(one->pid);
     struct identity identity;
