@@ -54,6 +54,14 @@ bool ml_earlier_wait_for_start(struct ml_job *job) {
     return false;
 }
 
+bool ml_earlier_is_as_found(const struct ml_job *job) {
+    const struct ml_attach_block *content = job->found.content;
+    const uint64_t at = job->found.block + offsetof(struct ml_attach_block, turn);
+    uint32_t turn = 0;
+    return content == NULL || (ml_memory_read(job->memory_fd, at, &turn, sizeof(turn)) &&
+                               turn == content->turn && !is_any_patched(job));
+}
+
 bool ml_earlier_restore(struct ml_job *job) {
     struct ml_attachment *attachment = job->attachment;
     if (!is_any_patched(job)) {

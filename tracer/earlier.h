@@ -15,6 +15,10 @@ bool ml_earlier_has_another_host(const struct ml_job *job);
 /* A start that a tracer has left behind ends by itself. */
 bool ml_earlier_wait_for_start(struct ml_job *job);
 
+/* Of a process that has a thread of its own borrowed: whether what was found in it is so still.
+ * Another tracer, of another mount of /proc, may have had its turn meanwhile. */
+bool ml_earlier_is_as_found(const struct ml_job *job);
+
 /* Its entries are the program's again. */
 bool ml_earlier_restore(struct ml_job *job);
 

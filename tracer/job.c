@@ -43,6 +43,21 @@ enum memlog_tracer_outcome ml_job_refused(const struct ml_job *job) {
     return judge(job, MEMLOG_TRACER_OUTCOME_REFUSED);
 }
 
+/* Two tracers in one process would run two starts at once, on one stack and with one block. */
+static bool wait_for_turn(struct ml_job *job) {
+    enum { LOOK_US = 2000 };
+    while (!ml_memory_take_turn(job->memory_fd)) {
+        if (ml_job_now_ns() >= job->deadline_ns) {
+            ml_error_set(
+                &job->attachment->error, "another memlog-tracer is at work in it: try again"
+            );
+            return false;
+        }
+        ml_job_pause_us(LOOK_US);
+    }
+    return true;
+}
+
 bool ml_job_open(struct ml_job *job, struct ml_attachment *attachment) {
     *job = (struct ml_job
     ){.attachment = attachment,
@@ -54,7 +69,8 @@ bool ml_job_open(struct ml_job *job, struct ml_attachment *attachment) {
         return false;
     }
     job->memory_fd = ml_memory_open(attachment->pid, &attachment->error);
-    if (job->memory_fd < 0 || !ml_maps_read(attachment->pid, &job->maps, &attachment->error)) {
+    if (job->memory_fd < 0 || !wait_for_turn(job) ||
+        !ml_maps_read(attachment->pid, &job->maps, &attachment->error)) {
         return false;
     }
     ml_found_look(&job->found, attachment->pid, job->memory_fd, &job->maps, &attachment->image);

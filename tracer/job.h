@@ -27,6 +27,7 @@ struct ml_job {
     uint64_t deadline_ns; /* no wait goes on behind it */
     bool is_watched;      /* a seccomp filter watches calls of it */
     bool is_dispatched;   /* or it takes them itself */
+    bool is_traced;       /* another program traces a thread of it */
     struct ml_maps maps;
     struct ml_found found;
     struct ml_plan *plan;

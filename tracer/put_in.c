@@ -10,12 +10,16 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "tracer/earlier.h"
 #include "tracer/filters.h"
 #include "tracer/place.h"
 #include "tracer/process/memory.h"
 #include "tracer/process/target.h"
 
-enum { BORROW_TRIES_MAX = 50 /* passes over the threads until one can be borrowed */ };
+enum {
+    BORROW_TRIES_MAX = 50, /* passes over the threads until one can be borrowed */
+    TURN_SHIFT = 10        /* no two tracers write the block within a microsecond */
+};
 
 /* ---- borrowing a thread */
 
@@ -32,6 +36,7 @@ static bool borrow_one(struct ml_job *job, pid_t id, const struct ml_borrowed_co
         ml_filters_mend_waits(&job->threads);
         ml_filters_suspend(&job->threads.list[0]);
     }
+    job->is_traced = job->threads.forbidden != 0;
     if (is_safe &&
         ml_borrow(&job->borrowed, &job->threads.list[0], job->memory_fd, &job->maps, code, &why)) {
         return true;
@@ -39,6 +44,12 @@ static bool borrow_one(struct ml_job *job, pid_t id, const struct ml_borrowed_co
     ml_threads_let_go(&job->threads);
     job->attachment->error = why;
     return false;
+}
+
+/* Whether another thread may do. Where someone traces one of them he may be a memlog-tracer in the
+ * middle of its work, of another mount of /proc and so with turns of its own. */
+static bool may_be_borrowed(const struct ml_job *job) {
+    return !job->is_dispatched && !job->is_traced;
 }
 
 /* One that sleeps rather than one that works. */
@@ -51,10 +62,10 @@ static bool borrow(struct ml_job *job) {
     }
     pid_t *ids = malloc(ML_THREADS_TRACED_MAX * sizeof(*ids));
     bool done = false;
-    for (uint32_t pass = 0; ids != NULL && !done && !job->is_dispatched && pass < BORROW_TRIES_MAX;
+    for (uint32_t pass = 0; ids != NULL && !done && may_be_borrowed(job) && pass < BORROW_TRIES_MAX;
          pass++) {
         const size_t count = ml_threads_list(attachment->pid, ids, ML_THREADS_TRACED_MAX);
-        for (size_t i = 0; i < count && !done && !job->is_dispatched; i++) {
+        for (size_t i = 0; i < count && !done && may_be_borrowed(job); i++) {
             done = (pass > 0 || ml_target_sleeps(attachment->pid, ids[i])) &&
                    borrow_one(job, ids[i], &code);
         }
@@ -65,7 +76,7 @@ static bool borrow(struct ml_job *job) {
     free(ids);
     if (done) {
         attachment->error.text[0] = '\0';
-    } else if (!job->is_dispatched) {
+    } else if (may_be_borrowed(job)) {
         ml_error_set(&attachment->error, "no thread of it can be borrowed");
     }
     return done;
@@ -108,6 +119,7 @@ static void fill_facts(struct ml_job *job) {
     const char *owner = "";
     block->host_fd = -1;
     block->outcome = ML_ATTACH_NOT_BEGUN;
+    block->turn = (uint32_t)(ml_job_now_ns() >> TURN_SHIFT);
     block->find_object = answer->find_object;
     block->errno_location = answer->errno_location;
     block->stack_end = ml_target_stack_start(job->attachment->pid);
@@ -244,7 +256,11 @@ bool ml_put_in(struct ml_job *job) {
         return false;
     }
     const uint64_t since_ns = ml_job_now_ns();
-    bool done = place_client(job);
+    bool done = ml_earlier_is_as_found(job);
+    if (!done) {
+        ml_error_set(&attachment->error, "another memlog-tracer has been at work in it: try again");
+    }
+    done = done && place_client(job);
     job->block_address = attachment->image.address + attachment->image.block_at;
     done =
         done &&

@@ -77,6 +77,13 @@ void ml_attachable_parse_own(struct ml_attachable_facts *facts, const char *stat
     facts->may_read_filters = (capabilities >> CAPABILITY_ADMIN & 1) != 0;
 }
 
+/* One of memlog's has a process for moments, and ours waits for its turn. */
+static bool is_tracer_of_memlog(pid_t pid) {
+    char name[ML_PROCESS_NAME_BYTES] = "";
+    ml_process_name(pid, name);
+    return strcmp(name, "memlog-tracer") == 0;
+}
+
 struct ml_attachable_facts ml_attachable_read(pid_t pid) {
     struct ml_attachable_facts facts = {.is_dumpable = true, .own_uid = geteuid()};
     char status[STATUS_BYTES];
@@ -93,6 +100,7 @@ struct ml_attachable_facts ml_attachable_read(pid_t pid) {
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     (void)read_text(path, text, sizeof(text));
     ml_attachable_parse(&facts, status, text);
+    facts.tracer = facts.tracer != 0 && is_tracer_of_memlog(facts.tracer) ? 0 : facts.tracer;
     /* The kernel gives the files of a process that is not dumpable to root; its folder it does not.
      */
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);

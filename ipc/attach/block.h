@@ -126,6 +126,7 @@ struct ml_attach_block {
     char socket_path[ML_ATTACH_PATH_BYTES];
     /* The host that has it, while entries lead to memlog: its pid and start time. */
     uint32_t host_pid;
+    uint32_t turn; /* another one whenever a tracer writes the block */
     uint64_t host_start_ticks;
     uint32_t in_program; /* it is the executable's own */
     uint32_t hooked;     /* allocators' functions among `functions` */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 int ml_memory_open(pid_t pid, struct ml_error_message *error) {
@@ -14,6 +15,12 @@ int ml_memory_open(pid_t pid, struct ml_error_message *error) {
         ml_error_set(error, "its memory cannot be opened: %s", strerror(errno));
     }
     return fd;
+}
+
+/* Of this file: nobody can open it who may not trace the process. A kernel that knows no locks of
+ * it has no turns. */
+bool ml_memory_take_turn(int memory_fd) {
+    return flock(memory_fd, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR);
 }
 
 bool ml_memory_read(int memory_fd, uint64_t address, void *out_bytes, size_t count_bytes) {

@@ -15,6 +15,10 @@
 /* A descriptor of it; -1, with an error message. */
 int ml_memory_open(pid_t pid, struct ml_error_message *error);
 
+/* One tracer at a time: false while another one has its turn, until its descriptor is closed or it
+ * has ended. Who has another mount of /proc is not heard of. */
+bool ml_memory_take_turn(int memory_fd);
+
 /* False: not all of it is there. */
 bool ml_memory_read(int memory_fd, uint64_t address, void *out_bytes, size_t count_bytes);
 bool ml_memory_write(int memory_fd, uint64_t address, const void *bytes, size_t count_bytes);
