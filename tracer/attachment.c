@@ -192,8 +192,9 @@ static bool write_jumps(struct ml_job *job) {
         ml_threads_let_go(&job->threads);
         if (!is_busy) {
             attachment->traced.functions = result.written;
+            job->has_changed = !is_done;
             if (!is_done) {
-                ml_error_set(&attachment->error, "its code has changed meanwhile: try again");
+                ml_error_set(&attachment->error, "its code changes all the time: try again");
             }
             return is_done;
         }
@@ -247,7 +248,10 @@ static enum memlog_tracer_outcome attach_job(struct ml_job *job) {
     if (started != MEMLOG_TRACER_OUTCOME_DONE) {
         return started;
     }
-    return write_jumps(job) ? MEMLOG_TRACER_OUTCOME_DONE : ml_job_failed(job);
+    if (write_jumps(job)) {
+        return MEMLOG_TRACER_OUTCOME_DONE;
+    }
+    return job->has_changed ? ml_job_changed(job) : ml_job_failed(job);
 }
 
 enum memlog_tracer_outcome ml_attach(struct ml_attachment *attachment) {
@@ -256,6 +260,7 @@ enum memlog_tracer_outcome ml_attach(struct ml_attachment *attachment) {
     attachment->began_ns = ml_job_now_ns();
     for (uint32_t i = 0; again && i < PLACES_MAX; i++) {
         struct ml_job job;
+        attachment->error = (struct ml_error_message){.text = ""};
         outcome = ml_job_open(&job, attachment) ? attach_job(&job) : ml_job_failed(&job);
         again = outcome == MEMLOG_TRACER_OUTCOME_FAILED && job.borrowed.is_beaten;
         ml_job_close(&job);

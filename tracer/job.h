@@ -28,6 +28,7 @@ struct ml_job {
     bool is_watched;      /* a seccomp filter watches calls of it */
     bool is_dispatched;   /* or it takes them itself */
     bool is_traced;       /* another program traces a thread of it */
+    bool has_changed;     /* its code, since it was looked at */
     struct ml_maps maps;
     struct ml_found found;
     struct ml_plan *plan;
@@ -54,6 +55,7 @@ bool ml_job_dispatches(const struct ml_threads *threads, struct ml_error_message
 
 /* What it comes to; GONE if the process has ended meanwhile. */
 enum memlog_tracer_outcome ml_job_failed(const struct ml_job *job);
+enum memlog_tracer_outcome ml_job_changed(const struct ml_job *job);
 enum memlog_tracer_outcome ml_job_refused(const struct ml_job *job);
 
 uint64_t ml_job_now_ns(void);

@@ -95,5 +95,16 @@ class Turns(attached.Case):
         target.end()
 
 
+class Changes(attached.Case):
+    def test_code_that_changes_between_a_look_and_the_jump(self):
+        """memlog looks again by itself."""
+        program = attached.build("steady/changing.c", self.folder / "changing")
+        target = attached.Target(self, [program]).ready()
+        session = self.begin(target.pid)
+        time.sleep(0.3)
+        entry = self.entry(self.finish(session), target.pid)
+        self.assertGreater(entry["total_blocks"], 0, entry)
+
+
 if __name__ == "__main__":
     unittest.main()

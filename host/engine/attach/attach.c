@@ -114,6 +114,20 @@ static void say_attached(const struct ml_attach_job *job, const struct ml_member
     );
 }
 
+/* Its libraries come and go while they are looked at. */
+static bool deserves_another_look(const struct ml_attach_job *job) {
+    enum { LOOKS_MAX = 5 };
+    return job->end.is_finished && job->end.outcome == MEMLOG_TRACER_OUTCOME_CHANGED &&
+           job->looks + 1 < LOOKS_MAX && !job->engine->attaches->is_leaving;
+}
+
+static void look_again(const struct ml_attach_job *job) {
+    struct ml_attach_job next = *job;
+    next.looks++;
+    next.tracer = NULL;
+    ml_attach_jobs_add(job->engine, &next);
+}
+
 /* A member that has said Hello, and has not been hooked. */
 static void
 on_attach_failed(struct ml_attach_job *job, enum ml_attach_result result, const char *text) {
@@ -122,6 +136,10 @@ on_attach_failed(struct ml_attach_job *job, enum ml_attach_result result, const 
         const bool is_clean = result != ML_ATTACH_UNKNOWN;
         ml_member_set_attachment(member, is_clean ? ML_ATTACHMENT_CLEAN : ML_ATTACHMENT_HOOKED);
         note(member, text);
+    }
+    if (deserves_another_look(job)) {
+        look_again(job);
+        return;
     }
     job->on_done(job->context, result == ML_ATTACH_GONE ? "it has ended" : text);
 }

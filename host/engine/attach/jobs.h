@@ -34,6 +34,7 @@ struct ml_attach_job {
     uint64_t start_ticks;
     uint64_t sampling_bytes; /* of what is recorded then; 0: as the run */
     uint32_t stack_mode;
+    unsigned looks; /* at its code before, which had changed when the jumps were to be written */
     struct ml_tracer *tracer; /* NULL: it waits for its turn */
     struct ml_tracer_end end; /* `reason` is empty */
     char refused[MEMLOG_TRACER_TRACED_REFUSED_LIMIT + 1];
