@@ -696,8 +696,9 @@ class Killed(attached.Case):
         numbers = random.Random(7)
         for _ in range(20):
             moment = numbers.uniform(0, self.SPAN_S)
+            # On a busy machine a tracer comes and goes between two looks: the session ends by itself then.
             session = subprocess.Popen(
-                [str(harness.MEMLOG), "attach", "--no-page", "-o", str(self.folder / f"d{time.monotonic_ns()}"), str(target.pid)],
+                [str(harness.MEMLOG), "attach", "--no-page", "--duration=5", "-o", str(self.folder / f"d{time.monotonic_ns()}"), str(target.pid)],
                 env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
