@@ -32,7 +32,10 @@ def sums_of(process):
 
 
 def deviations(estimate, variance, truth):
-    """How many standard errors an estimate is off; 0 and infinite for an exact figure."""
+    """How many standard errors an estimate is off; 0 and infinite for an exact figure.
+
+    The error that a report tells is estimated by the same samples: where too few were had, it is too small as well. What an estimate of
+    the truth has is as much larger as the truth is (estimates_test.py)."""
     if variance == 0:
         return 0.0 if estimate == truth else float("inf")
-    return (estimate - truth) / variance**0.5
+    return (estimate - truth) / (variance * max(1.0, truth / estimate)) ** 0.5
