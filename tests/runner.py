@@ -13,6 +13,7 @@ A unit or script that fails is run once more when all else is done, alone: a mac
 are there against hanging. Passes it then, it counts as passed, and a line FLAKY before the last tells of it. None of that for checks, for what a
 sanitizer reported, for whoever says `# runner: no second chance` in its source or in its output, nor when more than three failed.
 A script that others would notice, or that measures what they do, says `# runner: alone`, and runs when they are done.
+The builds for sanitizers and the lint take what tests leave of the processors, from the start: most tests wait for most of their time.
 Closes with what each failed test asserted and the line `N passed, N failed`: who sees the end of a log alone knows what happened.
 Exit code 1 on a failure, 2 when nothing was run.
 """
@@ -26,6 +27,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -123,8 +125,12 @@ CHECKS = [
     ("check/format", 120, ["tools/dev/check/format.sh"]),
     ("check/words", 60, ["tools/dev/check/words.py", OUT]),
     ("check/documents", 60, ["tools/dev/check/documents.py", OUT]),
-    ("check/lint", 1800, ["tools/dev/check/lint.py", OUT]),
+    ("check/lint", 4800, ["tools/dev/check/lint.py", OUT]),
 ]
+
+# Minutes of all processors.
+IDLE = {"check/lint"}
+AS_IDLE = ("nice", "-n", "19")
 
 
 class Result:
@@ -277,17 +283,22 @@ class Test:
         self.name = name
         self.once = once  # its failure is final
         self.alone = False  # nothing runs beside it
+        self.idle = False  # it takes what the others leave, and begins with the first of them
+        self.build = None  # without which it cannot be run; None: it is there
         self.command = command
         self.timeout = timeout
         self.count = count
         self.env = env or {}
 
     def run(self):
+        if self.build:
+            self.build.wait()
         start = time.monotonic()
         # Nobody's own defaults are read, and what a browser keeps there goes with the folder.
         with tempfile.TemporaryDirectory(prefix="memlog-config.", ignore_cleanup_errors=True) as folder:
             os.chmod(folder, 0o755)
-            code, output = run_limited(self.command, self.timeout, {**os.environ, "XDG_CONFIG_HOME": folder, **self.env})
+            command = [*AS_IDLE, *self.command] if self.idle else self.command
+            code, output = run_limited(command, self.timeout, {**os.environ, "XDG_CONFIG_HOME": folder, **self.env})
         passed, failed, skipped = self.count(output) if code == 0 or self.count is not count_exit_code else (0, 0, 0)
         if code is None:
             output += f"\nended after {self.timeout} s"
@@ -378,9 +389,9 @@ def script_tests():
 
 
 def longest_first(tests):
-    """What is in no list keeps its order, and so comes last: short programs fill the cores to the end."""
+    """What is in no list keeps its order, and so comes last: short programs fill the cores to the end. What waits for a build comes later."""
     place = {name: number for number, name in enumerate(LONGEST_FIRST)}
-    return sorted(tests, key=lambda test: place.get(SANITIZED.sub("", test.name), len(place)))
+    return sorted(tests, key=lambda test: (test.build is not None, place.get(SANITIZED.sub("", test.name), len(place))))
 
 
 def wanted(tests, names):
@@ -391,9 +402,37 @@ def generate(out, args):
     subprocess.run(["gn", "gen", "-q", out, "--args=" + args], cwd=ROOT, check=True)
 
 
-def build(out, args, targets):
-    env = {**os.environ, "GN_ARGS": args}
-    subprocess.run(["tools/dev/build", out, *targets], cwd=ROOT, env=env, check=True)
+class Build:
+    """What some tests are to be built by, beside those that are there. Whoever waits for one that failed fails as it did."""
+
+    def __init__(self, out, args, targets):
+        self.out = out
+        self.args = args
+        self.targets = targets
+        self.done = threading.Event()
+        self.failure = None
+
+    def run(self):
+        env = {**os.environ, "GN_ARGS": self.args}
+        try:
+            subprocess.run([*AS_IDLE, "tools/dev/build", self.out, *self.targets], cwd=ROOT, env=env, check=True)
+        except (OSError, subprocess.CalledProcessError) as failure:
+            self.failure = failure
+        finally:
+            self.done.set()
+
+    def wait(self):
+        self.done.wait()
+        if self.failure:
+            raise self.failure
+
+
+def built(tests, out, args, targets):
+    """The same tests; they wait for their build."""
+    build = Build(out, args, targets) if tests else None
+    for test in tests:
+        test.build = build
+    return tests
 
 
 def sanitized_tests(names):
@@ -402,9 +441,7 @@ def sanitized_tests(names):
     tests = wanted(unit_tests(SANITIZE_OUT, "address/", SANITIZE_FACTOR), names)
     tests = [test for test in tests if test.name.removeprefix("address/") not in NOT_UNDER_ADDRESS]
     programs = [os.path.relpath(test.command[0], ROOT / SANITIZE_OUT) for test in tests]
-    if programs:
-        build(SANITIZE_OUT, SANITIZE_ARGS, programs)
-    return tests
+    return built(tests, SANITIZE_OUT, SANITIZE_ARGS, programs)
 
 
 def undefined_tests(names):
@@ -414,10 +451,8 @@ def undefined_tests(names):
     tests = [test for test in tests if test.name.removeprefix("undefined/") in NOT_UNDER_ADDRESS]
     tests += [script_test(ROOT / path, UNDEFINED_OUT, "undefined/", SANITIZE_FACTOR) for path in UNDER_UNDEFINED]
     tests = wanted(tests, names)
-    if tests:
-        programs = [os.path.relpath(test.command[0], ROOT / UNDEFINED_OUT) for test in tests if test.count is count_check]
-        build(UNDEFINED_OUT, UNDEFINED_ARGS, [*programs, *RUN_UNDER_UNDEFINED])
-    return tests
+    programs = [os.path.relpath(test.command[0], ROOT / UNDEFINED_OUT) for test in tests if test.count is count_check]
+    return built(tests, UNDEFINED_OUT, UNDEFINED_ARGS, [*programs, *RUN_UNDER_UNDEFINED])
 
 
 def thread_tests(names):
@@ -426,8 +461,13 @@ def thread_tests(names):
     tests = wanted(unit_tests(THREAD_OUT, "thread/", SANITIZE_FACTOR), names)
     tests = [test for test in tests if test.name.removeprefix("thread/") in UNDER_THREAD]
     programs = [os.path.relpath(test.command[0], ROOT / THREAD_OUT) for test in tests]
-    if programs:
-        build(THREAD_OUT, THREAD_ARGS, programs)
+    return built(tests, THREAD_OUT, THREAD_ARGS, programs)
+
+
+def checks():
+    tests = [Test(name, command, limit, count_exit_code, once=True) for name, limit, command in CHECKS]
+    for test in tests:
+        test.idle = test.name in IDLE
     return tests
 
 
@@ -437,7 +477,7 @@ def collect(options):
         tests += sanitized_tests(options.names) + undefined_tests(options.names)
         tests += thread_tests(options.names)
     if options.ci:
-        tests += wanted([Test(name, cmd, limit, count_exit_code, once=True) for name, limit, cmd in CHECKS], options.names)
+        tests += wanted(checks(), options.names)
     return longest_first(tests)
 
 
@@ -459,16 +499,24 @@ def default_jobs(cores):
     return cores + (cores + 1) // 2
 
 
+def run_together(tests, jobs, results, count):
+    """As many beside each other as there are jobs; builds, and what is idle, one behind the other in what these leave."""
+    builds = list(dict.fromkeys(test.build for test in tests if test.build))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool, concurrent.futures.ThreadPoolExecutor(1) as rest:
+        for build in builds:
+            rest.submit(build.run)
+        pending = [(rest if test.idle else pool).submit(test.run) for test in tests]
+        for future in concurrent.futures.as_completed(pending):
+            result = future.result()
+            results[result.name] = result
+            show(result, len(results), count)
+
+
 def run_all(tests, jobs):
-    """Result of each, by name: as many beside each other as there are jobs, then those that run alone."""
+    """Result of each, by name; those that run alone come last."""
     results = {}
-    for beside, together in ((jobs, [test for test in tests if not test.alone]), (1, [test for test in tests if test.alone])):
-        with concurrent.futures.ThreadPoolExecutor(beside) as pool:
-            pending = [pool.submit(test.run) for test in together]
-            for future in concurrent.futures.as_completed(pending):
-                result = future.result()
-                results[result.name] = result
-                show(result, len(results), len(tests))
+    run_together([test for test in tests if not test.alone], jobs, results, len(tests))
+    run_together([test for test in tests if test.alone], 1, results, len(tests))
     return results
 
 

@@ -101,6 +101,50 @@ else:
         known = {test.name for test in runner.unit_tests(runner.OUT, "", 1) + runner.script_tests()}
         self.assertEqual(set(runner.LONGEST_FIRST) - known, set())
 
+    def test_who_is_idle_runs_beside_the_others_from_the_start(self):
+        """In one job's place two would not meet."""
+        come = "import os, sys, time\n" \
+            "open(sys.argv[1] + sys.argv[2], 'w').close()\n" \
+            "while not os.path.exists(sys.argv[1] + sys.argv[3]): time.sleep(0.01)\n" \
+            "sys.exit(os.nice(0) != int(sys.argv[4]))"
+        meeting = str(self.folder / "meeting")
+        tests = [runner.Test(own, [sys.executable, "-c", come, meeting, own, other, nice], 20, runner.count_exit_code)
+                 for own, other, nice in (("one", "idle", "0"), ("idle", "one", "19"))]
+        tests[1].idle = True
+        with contextlib.redirect_stdout(io.StringIO()):
+            results = runner.run_all(tests, 1)
+        self.assertEqual([result.name for result in results.values() if result.failed], [])
+        self.assertEqual([test.name for test in runner.checks() if test.idle], ["check/lint"])
+
+    def built_program(self, name, failure=None):
+        """A program that waits for a build."""
+        (test,) = runner.built([self.program(name, 0)], "out", "", [])
+
+        def make():
+            (self.folder / "made").touch()
+            test.build.failure = failure
+            test.build.done.set()
+
+        test.build.run = make
+        return test
+
+    def test_who_waits_for_a_build_comes_behind_those_that_are_there(self):
+        late = self.built_program("tests/e2e/self_checks_test.py")
+        (self.folder / "tests/e2e").mkdir(parents=True)
+        here = self.program("here", 0)
+        ordered = runner.longest_first([late, here])
+        self.assertEqual([test.name for test in ordered], ["here", late.name])
+        with contextlib.redirect_stdout(io.StringIO()):
+            results = runner.run_all(ordered, 1)
+        self.assertEqual([result.name for result in results.values() if result.failed], [])
+        self.assertTrue((self.folder / "made").exists())
+
+    def test_a_build_that_fails_ends_the_run(self):
+        late = self.built_program("late", OSError("it does not build"))
+        with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(OSError, "it does not build"):
+            runner.run_all([late], 1)
+        self.assertFalse((self.folder / "late").exists())
+
     def test_who_is_to_run_alone_begins_when_all_others_are_done(self):
         tests = [self.program(name, 0) for name in ("alone", "one", "other")]
         tests[0].alone = True
