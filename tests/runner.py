@@ -136,7 +136,7 @@ AS_IDLE = ("nice", "-n", "19")
 class Result:
     """How one test program ended."""
 
-    def __init__(self, name, passed, failed, skipped, output, seconds, load=0.0):
+    def __init__(self, name, passed, failed, skipped, output, seconds, load=0.0, processor_seconds=0.0):
         self.name = name
         self.passed = passed
         self.failed = failed
@@ -144,6 +144,7 @@ class Result:
         self.output = output
         self.seconds = seconds
         self.load = load  # of the machine, at its end
+        self.processor_seconds = processor_seconds
 
 
 def end_session(session):
@@ -163,7 +164,9 @@ def end_session(session):
 
 
 def run_limited(command, timeout, env):
-    """Run to the end or to the timeout, then end its whole session; returns (exit code or None, output)."""
+    """Run to the end or to the timeout, then end its whole session.
+
+    Returns (exit code or None, output, processor seconds of it and of whom it has waited for)."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -173,14 +176,24 @@ def run_limited(command, timeout, env):
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    try:
-        output, _ = process.communicate(timeout=timeout)
-        code = process.returncode
-    except subprocess.TimeoutExpired:
+    read = []
+    reader = threading.Thread(target=lambda: read.append(process.stdout.read()))
+    reader.start()
+    end = time.monotonic() + timeout
+    reader.join(timeout)
+    ended, status, used = os.wait4(process.pid, os.WNOHANG)
+    while not ended and time.monotonic() < end:
+        time.sleep(0.01)
+        ended, status, used = os.wait4(process.pid, os.WNOHANG)
+    is_late = not ended or reader.is_alive()
+    if is_late:
         end_session(process.pid)
-        output, _ = process.communicate()
-        code = None
-    return code, output.decode(errors="replace")
+        reader.join()
+    if not ended:
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stdout.close()
+    return None if is_late else process.returncode, read[0].decode(errors="replace"), used.ru_utime + used.ru_stime
 
 
 def count_check(output):
@@ -251,9 +264,12 @@ def longest(results):
     """Where the time goes, of a whole run: the programs to make shorter, and LONGEST_FIRST's next order."""
     if len(results) < WHOLE_RUN:
         return []
-    ordered = sorted(results, key=lambda one: -one.seconds)
-    told = ", ".join(f"{one.name} {one.seconds:.0f}" for one in ordered[:LONGEST_TOLD])
-    return [f"longest, in seconds of {sum(one.seconds for one in ordered):.0f} in all: {told}"]
+    lines = []
+    for head, seconds_of in (("longest", lambda one: one.seconds), ("most processor time", lambda one: one.processor_seconds)):
+        ordered = sorted(results, key=lambda one: -seconds_of(one))
+        told = ", ".join(f"{one.name} {seconds_of(one):.0f}" for one in ordered[:LONGEST_TOLD])
+        lines.append(f"{head}, in seconds of {sum(map(seconds_of, ordered)):.0f} in all: {told}")
+    return lines
 
 
 def closing(results, flaky):
@@ -298,7 +314,7 @@ class Test:
         with tempfile.TemporaryDirectory(prefix="memlog-config.", ignore_cleanup_errors=True) as folder:
             os.chmod(folder, 0o755)
             command = [*AS_IDLE, *self.command] if self.idle else self.command
-            code, output = run_limited(command, self.timeout, {**os.environ, "XDG_CONFIG_HOME": folder, **self.env})
+            code, output, used = run_limited(command, self.timeout, {**os.environ, "XDG_CONFIG_HOME": folder, **self.env})
         passed, failed, skipped = self.count(output) if code == 0 or self.count is not count_exit_code else (0, 0, 0)
         if code is None:
             output += f"\nended after {self.timeout} s"
@@ -310,7 +326,7 @@ class Test:
         if not failed and (code != 0 or not passed + skipped):
             failed = 1
             output += "" if code != 0 else "\nno test was run"
-        return Result(self.name, passed, failed, skipped, output, time.monotonic() - start, os.getloadavg()[0])
+        return Result(self.name, passed, failed, skipped, output, time.monotonic() - start, os.getloadavg()[0], used)
 
     def deserves_another(self, result):
         """Its failure may be the machine's."""
@@ -485,7 +501,7 @@ def show(result, done, total):
     count = result.passed + result.failed + result.skipped
     verdict = "FAILED" if result.failed else "ok"
     tail = f", {result.skipped} skipped" if result.skipped else ""
-    print(f"[{done}/{total}] {verdict:6} {result.name} ({count} tests{tail}, {result.seconds:.1f} s)", flush=True)
+    print(f"[{done}/{total}] {verdict:6} {result.name} ({count} tests{tail}, {result.seconds:.1f} s, {result.processor_seconds:.1f} of a processor)", flush=True)
     if result.failed:
         print("\n".join("    " + line for line in result.output.splitlines()[-200:]), flush=True)
         print(f"    load of the machine then: {result.load:.1f}", flush=True)
