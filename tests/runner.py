@@ -45,6 +45,7 @@ NOT_TESTS = {"client/capture_tool", "dump/dump_program"}
 
 # Units that cannot run under address.
 NOT_UNDER_ADDRESS = {
+    "client/sampling/poisson_test",  # figures, for minutes: address makes only that six times slower
     "client/stream/lease_test",  # what it tests is in another program: address makes only its own book-keeping ten times slower
     "client/unwind/unwind_budget_test",  # measures stack use, which address multiplies
     "client/unwind/unwind_stacks_test",  # jumps out of signal handlers, now and then while address's runtime holds a lock of its own
