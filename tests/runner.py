@@ -46,7 +46,9 @@ NOT_TESTS = {"client/capture_tool", "dump/dump_program"}
 # Units that cannot run under address.
 NOT_UNDER_ADDRESS = {
     "client/sampling/poisson_test",  # figures, for minutes: address makes only that six times slower
-    "client/stream/lease_test",  # what it tests is in another program: address makes only its own book-keeping ten times slower
+    # What they test is in another program: address makes only their own book-keeping ten times slower.
+    "client/profile_test",
+    "client/stream/lease_test",
     "client/unwind/unwind_budget_test",  # measures stack use, which address multiplies
     "client/unwind/unwind_stacks_test",  # jumps out of signal handlers, now and then while address's runtime holds a lock of its own
     "service/sandbox/sandbox_test",  # the sandbox's limit of address space leaves no room for address's shadow of it
@@ -389,20 +391,23 @@ def unit_tests(out, prefix, factor):
     ]
 
 
-def script_test(path, out, prefix, factor):
+def script_test(path, out, prefix, factor, cache=""):
     source = path.read_text()
     limit = re.search(r"^# runner: timeout=(\d+)$", source, re.M)
     timeout = int(limit.group(1)) if limit else SCRIPT_TIMEOUT
     timeout *= factor
     env = {"PYTHONPATH": str(ROOT / "tests"), "MEMLOG_TEST_OUT": str(ROOT / out), "MEMLOG_TEST_SECONDS": str(timeout)}
+    if cache:
+        env["MEMLOG_TEST_SYMBOL_CACHE"] = cache
     name = prefix + str(path.relative_to(ROOT))
     test = Test(name, ["/usr/bin/python3", str(path)], timeout, count_unittest, env, bool(NO_SECOND_CHANCE.search(source)))
     test.alone = re.search(r"^# runner: alone$", source, re.M) is not None
     return test
 
 
-def script_tests():
-    return [script_test(path, OUT, "", 1) for path in sorted((ROOT / "tests").rglob("*_test.py"))]
+def script_tests(cache=""):
+    """The shipped programs' own; they share what they have read of names in the folder `cache`."""
+    return [script_test(path, OUT, "", 1, cache) for path in sorted((ROOT / "tests").rglob("*_test.py"))]
 
 
 def longest_first(tests):
@@ -488,8 +493,8 @@ def checks():
     return tests
 
 
-def collect(options):
-    tests = wanted(unit_tests(OUT, "", 1) + script_tests(), options.names)
+def collect(options, cache):
+    tests = wanted(unit_tests(OUT, "", 1) + script_tests(cache), options.names)
     if options.sanitize:
         tests += sanitized_tests(options.names) + undefined_tests(options.names)
         tests += thread_tests(options.names)
@@ -573,9 +578,10 @@ def main():
     options.sanitize = options.sanitize or options.ci
 
     take_signals()
-    tests = collect(options)
-    results = run_all(tests, max(options.jobs, 1))
-    flaky = give_second_chances(tests, results)
+    with tempfile.TemporaryDirectory(prefix="memlog-symbols.", ignore_cleanup_errors=True) as cache:
+        tests = collect(options, cache)
+        results = run_all(tests, max(options.jobs, 1))
+        flaky = give_second_chances(tests, results)
     print("\n".join(closing(list(results.values()), flaky)))
     if not results:
         print("no test has such a name" if options.names else "no test was found", file=sys.stderr)

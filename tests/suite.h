@@ -6,6 +6,13 @@
 
 #include <check.h>
 
+/* So many random trials, or a fifth where a sanitizer makes each several times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define FEWER_IF_SANITIZED(count) ((count) / 5)
+#else
+#    define FEWER_IF_SANITIZED(count) (count)
+#endif
+
 /* The program's exit code. CK_VERBOSITY says how much is told. Owner: the case is taken. */
 static inline int run_suite(const char *name, TCase *take_case) {
     Suite *suite = suite_create(name);

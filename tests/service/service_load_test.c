@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/service/fixture.h"
+#include "tests/suite.h"
 
 enum { MANY_CLIENTS = 1000, PATIENCE_US = 1500000, LOOKS_MAX = 40 };
 
@@ -104,7 +105,7 @@ START_TEST(drains_a_busy_client_without_being_asked) {
 }
 END_TEST
 
-enum { BUSY_CLIENTS = 4, BUSY_EVENTS = 400000, BUSY_BLOCKS = 4096 };
+enum { BUSY_CLIENTS = 4, BUSY_EVENTS = FEWER_IF_SANITIZED(400000), BUSY_BLOCKS = 4096 };
 
 /* What the test knows of a busy client: its blocks, the oldest first. */
 struct busy {

@@ -120,7 +120,7 @@ START_TEST(it_says_yes_to_what_is_in_it_and_to_nothing_else) {
     uint64_t count = 0;
     ck_assert_ptr_nonnull(in);
     begin(4);
-    for (uint64_t step = 0; step < 1500000; step++) {
+    for (uint64_t step = 0; step < FEWER_IF_SANITIZED(1500000); step++) {
         const uint64_t index = next() % ADDRESSES;
         ck_assert_int_eq(ml_sampled_set_has(&set, address_of(index)), in[index]);
         ck_assert(!in[index] || ml_sampled_set_may_have(&set, address_of(index)));
@@ -225,7 +225,7 @@ END_TEST
 
 /* ---- threads: each allocates, and frees what another has allocated */
 
-enum { THREADS = 4, ROUNDS = 40000, HELD = 3000 };
+enum { THREADS = 4, ROUNDS = FEWER_IF_SANITIZED(40000), HELD = 3000 };
 
 /* An address handed from the thread that added it to whoever comes next; 0: nothing. */
 static _Atomic uint64_t handed[THREADS * 16];

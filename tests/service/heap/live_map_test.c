@@ -9,12 +9,7 @@
 
 enum { KEYS = 3000 };
 
-/* Under address each takes a quarter of a minute; the others run without it. */
-#ifdef __SANITIZE_ADDRESS__
-enum { SEEDS = 5 };
-#else
-enum { SEEDS = 20 };
-#endif
+enum { SEEDS = FEWER_IF_SANITIZED(10) };
 
 static struct ml_budget budget;
 static struct ml_live_map map;

@@ -25,7 +25,7 @@ enum {
     BLOCKS = 64,
     ROWS_MAX = 4096,
     KEY_BYTES = 200,
-    STEPS = 60000
+    STEPS = FEWER_IF_SANITIZED(60000)
 };
 
 static const char *const names[PROGRAMS] = {"cc1", "as", "sh", "sampled"};

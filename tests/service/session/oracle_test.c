@@ -416,8 +416,7 @@ int main(void) {
     const char *seeds = getenv("MEMLOG_ORACLE_SEEDS");
     TCase *tcase = tcase_create("oracle");
     tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(
-        tcase, the_session_agrees_with_the_model_to_the_byte, 0, seeds != NULL ? atoi(seeds) : 60
-    );
+    const int runs = seeds != NULL ? atoi(seeds) : FEWER_IF_SANITIZED(60);
+    tcase_add_loop_test(tcase, the_session_agrees_with_the_model_to_the_byte, 0, runs);
     return run_suite("service/oracle", tcase);
 }

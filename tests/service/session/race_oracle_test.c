@@ -455,7 +455,7 @@ END_TEST
 
 int main(void) {
     const char *seeds = getenv("MEMLOG_ORACLE_SEEDS");
-    const int runs = seeds != NULL ? atoi(seeds) : 25;
+    const int runs = seeds != NULL ? atoi(seeds) : FEWER_IF_SANITIZED(25);
     TCase *tcase = tcase_create("oracle");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, threads_that_stop_anywhere_are_counted_to_the_byte, 0, runs);
