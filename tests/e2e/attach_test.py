@@ -28,14 +28,15 @@ def pages_of(pid):
     return found
 
 
-# At each line they do the same work. What they did before is warm: their own caches are full.
+# At each line they do the same work. What they did before is warm: their own caches are full. No number is made of an address:
+# Debian's python3 has its heap about 1 GiB, below which a number is 28 bytes and above which it is 32.
 WORK_PYTHON = """
 import json, sys
 print("ready", flush=True)
 kept = []
 for line in sys.stdin:
     rows = [{"n": i, "text": "x" * (i % 97)} for i in range(1000)]
-    kept.append(json.loads(json.dumps(rows)))
+    kept.append(json.loads(json.dumps(rows, check_circular=False)))
     print("done", flush=True)
 """
 WORK_PERL = """
