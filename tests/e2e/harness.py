@@ -165,6 +165,9 @@ class Case(unittest.TestCase):
     """A test with a folder of its own, which stays with MEMLOG_TEST_KEEP=1."""
 
     maxDiff = None
+    # The runner's, for as long as it runs: to read the names of libc anew is most of what a report costs. Whoever tests how names
+    # are read says "off".
+    symbol_cache = os.environ.get("MEMLOG_TEST_SYMBOL_CACHE", "off")
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="memlog-test."))
@@ -194,8 +197,7 @@ class Case(unittest.TestCase):
         env["ORACLE_DIR"] = str(self.truth_folder)
         # `memlog dump` looks for the newest host of this user: other tests' hosts lie elsewhere.
         env["XDG_RUNTIME_DIR"] = str(self.folder / "run")
-        # What one test has read of names is nothing to another, nor to whoever runs them.
-        env["MEMLOG_SYMBOL_CACHE"] = "off"
+        env["MEMLOG_SYMBOL_CACHE"] = self.symbol_cache
         # What whoever runs the tests has set as his own defaults is none of theirs.
         env["XDG_CONFIG_HOME"] = str(self.folder / "config")
         env.update(changes)
@@ -304,9 +306,10 @@ def service_of(host):
     """The pid of the service of a memlog that runs as process `host`; a child that is not yet it has another name."""
     deadline = time.monotonic() + TIMEOUT
     while True:
-        answer = subprocess.run(["pgrep", "-P", str(host), "memlog-service"], capture_output=True, text=True, check=False)
-        if answer.stdout.strip():
-            return int(answer.stdout)
+        with contextlib.suppress(OSError):  # a child that has ended meanwhile
+            for child in children_of(host):
+                if pathlib.Path(f"/proc/{child}/comm").read_text() == "memlog-service\n":
+                    return child
         if time.monotonic() > deadline:
             raise AssertionError(f"memlog {host} started no service within {TIMEOUT} s")
         time.sleep(0.01)

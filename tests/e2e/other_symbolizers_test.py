@@ -54,6 +54,8 @@ def value(message, name):
 
 
 class OtherSymbolizers(harness.Case):
+    symbol_cache = "off"
+
     def frames(self, trace):
         """(path, rel_pc, mapping) of every frame with a mapping."""
         tables = {}

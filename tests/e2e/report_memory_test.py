@@ -30,6 +30,8 @@ def load_measure():
 
 
 class ReportMemory(harness.Case):
+    symbol_cache = "off"
+
     def setUp(self):
         super().setUp()
         self.measure = load_measure()

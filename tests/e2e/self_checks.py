@@ -157,7 +157,7 @@ STRESS = {
     "sigsegv": 2000, "sigfd": 500, "sigq": 500, "signest": 100, "sigsuspend": 500, "sigpending": 500, "sigrt": 200, "sigabrt": 100,
     "kill": 500, "dup": 50, "close": 200, "pipe": 2000, "poll": 500, "epoll": 200, "eventfd": 500, "fcntl": 200, "fstat": 200,
     "env": 20, "context": 500, "daemon": 20, "exit-group": 20, "hsearch": 5, "bsearch": 5, "qsort": 2, "tsearch": 2, "tree": 1, "list": 2,
-    "nice": 20, "wait": 50, "zombie": 50, "session": 20, "stack": 20, "stackmmap": 5, "bad-altstack": 200, "funcret": 200, "longjmp": 2000,
+    "nice": 20, "wait": 50, "zombie": 50, "session": 20, "stack": 5, "stackmmap": 5, "bad-altstack": 200, "funcret": 200, "longjmp": 2000,
     "str": 50, "wcs": 50, "matrix": 20, "vm": 2, "memfd": 20, "mlock": 20, "munmap": 5, "prctl": 20, "get": 20, "set": 20, "spawn": 50,
     "futex": 500, "sem": 500, "mutex": 500, "switch": 500, "yield": 500, "sysinfo": 50, "udp": 50, "timer": 200, "itimer": 200, "alarm": 50,
     "dynlib": 20, "forkheavy": 2, "bigheap": 200, "schedpolicy": 20, "seccomp": 20, "sigchld": 200, "sigio": 100, "sigtrap": 200, "splice": 50,
@@ -177,7 +177,7 @@ def stress():
 # What runs with the tests: quick ones that are about what a profiler may disturb.
 SHORT = {
     "glib": "environment unix spawn-singlethread spawn-multithreaded fileutils thread threadtests signals1 error slice mem-overflow rwlock1"
-    " private1 gvariant unix-streams unix-fd logging testing overflow mutex cond1",
+    " private1 unix-streams unix-fd logging testing overflow cond1",
     "systemd": "test-fd-util test-env-util test-signal-util test-process-util test-alloc-util test-errno-util test-async test-fileio test-strv"
     " test-exec-util test-socket-util test-rlimit-util test-sigbus test-fdset test-execve test-capability test-procfs-util"
     " test-seccomp test-io-util test-terminal-util test-barrier test-umask-util test-data-fd-util",

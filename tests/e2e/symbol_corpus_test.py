@@ -15,6 +15,8 @@ RUSTC = shutil.which("rustc") or shutil.which("rustc", path=str(pathlib.Path.hom
 
 
 class Case(harness.Case):
+    symbol_cache = "off"
+
     def tool(self, *words):
         done = subprocess.run([*map(str, words)], capture_output=True, text=True, cwd=self.folder, check=False)
         self.assertEqual(done.returncode, 0, (words, done.stderr))

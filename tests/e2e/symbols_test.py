@@ -25,6 +25,8 @@ SIZE = 123457
 class Keeper(harness.Case):
     """A program whose frames are known, and dumps of it."""
 
+    symbol_cache = "off"
+
     def setUp(self):
         super().setUp()
         self.program = self.folder / "bin" / "keeper"
