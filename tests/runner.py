@@ -310,8 +310,9 @@ class Test:
         self.env = env or {}
 
     def run(self):
-        if self.build:
-            self.build.wait()
+        """None: what it needs was not built, which is a failure of the build."""
+        if self.build and not self.build.is_there():
+            return None
         start = time.monotonic()
         # Nobody's own defaults are read, and what a browser keeps there goes with the folder.
         with tempfile.TemporaryDirectory(prefix="memlog-config.", ignore_cleanup_errors=True) as folder:
@@ -425,28 +426,31 @@ def generate(out, args):
 
 
 class Build:
-    """What some tests are to be built by, beside those that are there. Whoever waits for one that failed fails as it did."""
+    """What some tests are to be built by, beside those that are there. Whoever waits for one that failed is not run."""
 
     def __init__(self, out, args, targets):
         self.out = out
         self.args = args
         self.targets = targets
         self.done = threading.Event()
-        self.failure = None
+        self.failed = True
 
     def run(self):
-        env = {**os.environ, "GN_ARGS": self.args}
+        """None: it is there."""
+        start = time.monotonic()
         try:
-            subprocess.run([*AS_IDLE, "tools/dev/build", self.out, *self.targets], cwd=ROOT, env=env, check=True)
-        except (OSError, subprocess.CalledProcessError) as failure:
-            self.failure = failure
+            words = [*AS_IDLE, "tools/dev/build", self.out, *self.targets]
+            built = subprocess.run(words, cwd=ROOT, env={**os.environ, "GN_ARGS": self.args}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, errors="replace", check=False)
+            print(built.stdout, end="", flush=True)
+            self.failed = built.returncode != 0
         finally:
             self.done.set()
+        return Result(f"build/{self.out}", 0, 1, 0, built.stdout, time.monotonic() - start, os.getloadavg()[0]) if self.failed else None
 
-    def wait(self):
+    def is_there(self):
         self.done.wait()
-        if self.failure:
-            raise self.failure
+        return not self.failed
 
 
 def built(tests, out, args, targets):
@@ -525,13 +529,13 @@ def run_together(tests, jobs, results, count):
     """As many beside each other as there are jobs; builds, and what is idle, one behind the other in what these leave."""
     builds = list(dict.fromkeys(test.build for test in tests if test.build))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool, concurrent.futures.ThreadPoolExecutor(1) as rest:
-        for build in builds:
-            rest.submit(build.run)
-        pending = [(rest if test.idle else pool).submit(test.run) for test in tests]
+        pending = [rest.submit(build.run) for build in builds]
+        pending += [(rest if test.idle else pool).submit(test.run) for test in tests]
         for future in concurrent.futures.as_completed(pending):
             result = future.result()
-            results[result.name] = result
-            show(result, len(results), count)
+            if result:
+                results[result.name] = result
+                show(result, len(results), count)
 
 
 def run_all(tests, jobs):
@@ -544,7 +548,7 @@ def run_all(tests, jobs):
 
 def give_second_chances(tests, results):
     """Run who failed once more, alone. Puts who passes into the results; returns how those had ended before."""
-    failed = [test for test in tests if results[test.name].failed]
+    failed = [test for test in tests if test.name in results and results[test.name].failed]
     flaky = []
     if len(failed) > SECOND_CHANCES:
         return flaky

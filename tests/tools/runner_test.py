@@ -1,6 +1,7 @@
 """tests/runner.py: who is run a second time, who is not, and what the end of a log says of it."""
 import contextlib
 import io
+import os
 import pathlib
 import sys
 import tempfile
@@ -109,7 +110,7 @@ else:
             "sys.exit(os.nice(0) != int(sys.argv[4]))"
         meeting = str(self.folder / "meeting")
         tests = [runner.Test(own, [sys.executable, "-c", come, meeting, own, other, nice], 20, runner.count_exit_code)
-                 for own, other, nice in (("one", "idle", "0"), ("idle", "one", "19"))]
+                 for own, other, nice in (("one", "idle", str(os.nice(0))), ("idle", "one", "19"))]
         tests[1].idle = True
         with contextlib.redirect_stdout(io.StringIO()):
             results = runner.run_all(tests, 1)
@@ -118,12 +119,13 @@ else:
 
     def built_program(self, name, failure=None):
         """A program that waits for a build."""
-        (test,) = runner.built([self.program(name, 0)], "out", "", [])
+        (test,) = runner.built([self.program(name, 0)], "out-late", "", [])
 
         def make():
             (self.folder / "made").touch()
-            test.build.failure = failure
+            test.build.failed = failure is not None
             test.build.done.set()
+            return failure
 
         test.build.run = make
         return test
@@ -139,11 +141,19 @@ else:
         self.assertEqual([result.name for result in results.values() if result.failed], [])
         self.assertTrue((self.folder / "made").exists())
 
-    def test_a_build_that_fails_ends_the_run(self):
-        late = self.built_program("late", OSError("it does not build"))
-        with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(OSError, "it does not build"):
-            runner.run_all([late], 1)
+    def test_a_build_that_fails_is_a_failure_and_the_others_run(self):
+        failure = runner.Result("build/out-late", 0, 1, 0, "it does not build", 1.0)
+        _, _, lines = self.play(self.built_program("late", failure), self.program("here", 0))
         self.assertFalse((self.folder / "late").exists())
+        self.assertEqual(lines[-1], "1 passed, 1 failed")
+        self.assertIn("it does not build", "\n".join(lines))
+
+    def test_a_build_says_what_does_not_build(self):
+        build = runner.Build("out", "", ["no_such_target"])
+        with contextlib.redirect_stdout(io.StringIO()):
+            result = build.run()
+        self.assertEqual((result.name, result.failed, build.is_there()), ("build/out", 1, False))
+        self.assertIn("no_such_target", result.output)
 
     def test_who_is_to_run_alone_begins_when_all_others_are_done(self):
         tests = [self.program(name, 0) for name in ("alone", "one", "other")]
