@@ -49,10 +49,22 @@ export async function visit(act) {
   };
   try {
     Object.assign(seen, await act(visitor));
+  } catch (error) {
+    throw new Error(await told(browser), { cause: error });
   } finally {
     await browser.close();
   }
   process.stdout.write(JSON.stringify({ ...seen, asked: [...asked] }) + "\n");
+}
+
+// Where each page stands, and what it says there: who waited in vain learns why.
+async function told(browser) {
+  const lines = [];
+  for (const page of browser.contexts().flatMap((context) => context.pages())) {
+    const texts = await page.$$eval("#message, #profile-about, #dumps-about, #uploads-about", (all) => all.map((one) => `${one.id}: ${one.textContent}`)).catch(String);
+    lines.push(page.url(), ...[texts].flat());
+  }
+  return "the pages say:\n" + lines.join("\n");
 }
 
 // The looks that a page is kept in.

@@ -194,7 +194,19 @@ def ask_nginx(moment):
 
 
 def settles(seconds):
-    return lambda moment: time.sleep(seconds)
+    """So long after each of its rows has a process: on a machine that is busy, a browser's second one comes late."""
+    def when(moment):
+        until(lambda: moment.process.poll() is not None or all(
+            any(part in command_line(pid) for pid in moment.members()) for part in moment.program.rows.values()))
+        time.sleep(seconds)
+    return when
+
+
+def command_line(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
 
 
 def ticks_of(pid):
