@@ -36,6 +36,7 @@ def text_of(value):
 
 
 def parse(text):
+    """What protoc writes. A field without a name there, as damaged bytes have, may be a hexadecimal number."""
     top = Message()
     open_ones = [top]
     for line in text.splitlines():
@@ -48,7 +49,7 @@ def parse(text):
             open_ones.pop()
         else:
             name, _, value = line.partition(": ")
-            open_ones[-1].fields[name].append(text_of(value) if value.startswith('"') else value == "true" if value in ("true", "false") else int(value))
+            open_ones[-1].fields[name].append(text_of(value) if value.startswith('"') else value == "true" if value in ("true", "false") else int(value, 0))
     return top
 
 
