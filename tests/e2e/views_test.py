@@ -126,7 +126,7 @@ class Views(harness.Case):
         (dump,) = run.folder.glob("*.exit.pftrace")
         (entry,) = self.report(dump)["processes"]
         private = {one["name"]: one["private_bytes"] for one in entry["memory"]["components"]}
-        self.assertGreaterEqual(private["heap"], 64 << 20)
+        self.assertGreaterEqual(private["heap"], 56 << 20)  # the look may come while the block is being filled
         self.assertLess(entry["memory"]["private_bytes"], 100 << 20)
 
     @unittest.skipIf(os.getuid() != 0, "nobody else can be impersonated")
