@@ -29,7 +29,7 @@ SCRIPTS = (
     ("what_programs_see_test", "Ending.test_sqlite3"),
 )
 ODD = "a folder's \"place\" $HOME; é%s"
-BUILD_S = 800  # a minute of processor time, on a machine that may have little
+BUILD_S = 800  # three minutes of processor time where a process costs much to start
 
 
 class Checkout(unittest.TestCase):
