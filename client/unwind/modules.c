@@ -239,13 +239,12 @@ uint32_t ml_modules_id(
     return mine;
 }
 
-/* Is the same object still mapped there? Only the loader is asked: the module is not on this
- * thread's stack, another thread may be unmapping it right now, and nothing of it may be read. (A
- * successor that looks the same here is recognized by its fingerprint at the next stack in it.) */
+/* A successor that looks the same there is recognized by its fingerprint at the next stack in it.
+ */
 static bool module_is_mapped(const struct ml_module *record) {
-    struct ml_object found;
-    return ml_object_find(record->start, &found) && record->start == found.start &&
-           record->end == found.end && record->link_map == found.map;
+    const struct ml_object object = {
+        .start = record->start, .end = record->end, .map = record->link_map};
+    return ml_object_is_loaded(&object);
 }
 
 void ml_modules_sweep(struct ml_modules *modules, ml_module_gone_fn *gone, void *context) {

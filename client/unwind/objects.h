@@ -3,7 +3,8 @@
  *
  * One rule: no call takes the loader's lock. Since glibc 2.35 it has _dl_find_object. Before that
  * its list of objects for debuggers is read, with a probe of the memory before each read, and
- * results are kept. Objects outside that list (dlmopen's) have no names there. */
+ * results are kept. Of an object itself only what may lie around the address is read: other objects
+ * may be unmapped by other threads. Objects outside that list (dlmopen's) have no names there. */
 #ifndef MEMLOG_CLIENT_UNWIND_OBJECTS_H
 #define MEMLOG_CLIENT_UNWIND_OBJECTS_H
 
@@ -24,6 +25,10 @@ struct ml_object {
 
 /* Errors: false when nothing of the loader's is there, or it is not known yet. */
 bool ml_object_find(uintptr_t pc, struct ml_object *out_object);
+
+/* Whether an object that was found is loaded still. Nothing of the object itself is read, which
+ * another thread may unmap right now. One that looks the same may have come to its place. */
+bool ml_object_is_loaded(const struct ml_object *object);
 
 /* Where the loader's _dl_find_object is; NULL: it has none. A constructor says so; in a running
  * process whoever put the client there. */

@@ -94,12 +94,20 @@ LEDGER_PATH void *allocate(void *argument) {
     return NULL;
 }
 
+static struct life {
+    const char *library;
+    struct ledger_site site;
+} lives[] = {
+    {.library = "plugin_small.so", .site = {.chain = "small_alloc<plugin_make<call_plugin<load"}},
+    {.library = "plugin_large.so",
+     .site = {.chain = "large_innermost<large_alloc<plugin_make<call_plugin<load"}},
+};
+
 LEDGER_PATH void *load(void *argument) {
-    static struct ledger_site small = {.chain = "small_alloc<plugin_make<call_plugin<load"};
-    (void)argument;
+    struct life *life = argument;
     for (size_t i = 0; i < LOADS; i++) {
-        void *library = open_plugin("plugin_small.so");
-        call_plugin(&small, maker(library), 100 + i);
+        void *library = open_plugin(life->library);
+        call_plugin(&life->site, maker(library), 100 + i);
         dlclose(library);
     }
     return NULL;
@@ -137,10 +145,13 @@ static void race(void) {
         sites[i].chain = "allocate";
         allocators[i] = start(allocate, &sites[i]);
     }
-    pthread_t loader = start(load, NULL), second = start(load, NULL), walker = start(walk, NULL);
-    pthread_join(loader, NULL);
-    pthread_join(second, NULL);
-    pthread_join(walker, NULL);
+    /* Two open one library, which stays as long as one of them has it. A third one's goes while
+     * they are in theirs. */
+    pthread_t loaders[] = {
+        start(load, &lives[0]), start(load, &lives[0]), start(load, &lives[1]), start(walk, NULL)};
+    for (size_t i = 0; i < sizeof(loaders) / sizeof(loaders[0]); i++) {
+        pthread_join(loaders[i], NULL);
+    }
     atomic_store(&stop, true);
     for (size_t i = 0; i < ALLOCATORS; i++) {
         pthread_join(allocators[i], NULL);

@@ -118,6 +118,76 @@ START_TEST(as_many_come_and_go_as_ever_each_at_another_place) {
 }
 END_TEST
 
+static void *open_plugin(struct link_map **out_map) {
+    void *handle = dlopen(plugin_path(), RTLD_NOW);
+    ck_assert_msg(handle != NULL, "%s", dlerror());
+    ck_assert_int_eq(dlinfo(handle, RTLD_DI_LINKMAP, (void *)out_map), 0);
+    return handle;
+}
+
+/* What another thread's dlclose leaves of a description, and what comes after it: the old one says
+ * all that it said but for its name, and the same object is loaded again at the same place. */
+START_TEST(a_description_that_the_list_does_not_lead_to_is_not_taken) {
+    struct ml_object found;
+    struct link_map *map = NULL;
+    ml_object_use_list();
+    void *handle = open_plugin(&map);
+    const uintptr_t inside = map->l_addr + 16;
+    assert_same(inside);
+    struct link_map again = *map;
+    ck_assert_ptr_nonnull(map->l_prev);
+    map->l_prev->l_next = &again;
+    if (map->l_next != NULL) {
+        map->l_next->l_prev = &again;
+    }
+    const bool is_found = ml_object_find(inside, &found);
+    map->l_prev->l_next = map;
+    if (map->l_next != NULL) {
+        map->l_next->l_prev = map;
+    }
+    ck_assert(is_found);
+    ck_assert_ptr_eq(found.map, &again);
+    ck_assert(!ml_object_is_loaded(&found));
+    assert_same(inside);
+    ck_assert(ml_object_find(inside, &found));
+    ck_assert(ml_object_is_loaded(&found));
+    dlclose(handle);
+    ck_assert(!ml_object_is_loaded(&found));
+}
+END_TEST
+
+/* In the middle of another thread's dlclose. */
+START_TEST(what_is_loaded_is_found_while_another_object_goes) {
+    struct ml_object found;
+    struct link_map *map = NULL;
+    ml_object_use_list();
+    void *handle = open_plugin(&map);
+    _r_debug.r_state = RT_DELETE;
+    const bool is_found = ml_object_find(map->l_addr + 16, &found);
+    _r_debug.r_state = RT_CONSISTENT;
+    ck_assert(is_found);
+    ck_assert_ptr_eq(found.map, map);
+    dlclose(handle);
+}
+END_TEST
+
+/* The one in front of an object has gone, which the object does not say yet: the loader writes one
+ * link after the other. */
+START_TEST(a_list_that_is_just_written_is_read_to_its_end) {
+    struct ml_object found;
+    struct link_map *map = NULL;
+    ml_object_use_list();
+    void *handle = open_plugin(&map);
+    struct link_map *before = map->l_prev;
+    struct link_map gone = {.l_next = map, .l_prev = before};
+    map->l_prev = &gone;
+    const bool is_found = ml_object_find(map->l_addr + 16, &found);
+    map->l_prev = before;
+    ck_assert(is_found);
+    dlclose(handle);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("objects");
     tcase_add_test(tcase, this_loader_is_asked);
@@ -125,5 +195,8 @@ int main(void) {
     tcase_add_test(tcase, what_comes_and_goes_is_followed_by_the_list);
     tcase_add_test(tcase, as_many_come_and_go_as_ever);
     tcase_add_test(tcase, as_many_come_and_go_as_ever_each_at_another_place);
+    tcase_add_test(tcase, a_description_that_the_list_does_not_lead_to_is_not_taken);
+    tcase_add_test(tcase, what_is_loaded_is_found_while_another_object_goes);
+    tcase_add_test(tcase, a_list_that_is_just_written_is_read_to_its_end);
     return run_suite("client/objects", tcase);
 }
