@@ -2,9 +2,8 @@
  * inside malloc, inside signal handlers; lock-free.
  *
  * One rule: no call takes the loader's lock. Since glibc 2.35 it has _dl_find_object. Before that
- * its list of objects for debuggers is read, with a probe of the memory before each read, and
- * results are kept. Of an object itself only what may lie around the address is read: other objects
- * may be unmapped by other threads. Objects outside that list (dlmopen's) have no names there. */
+ * its list of objects for debuggers is read (listed.h), and results are kept. Objects outside that
+ * list (dlmopen's) have no names there. */
 #ifndef MEMLOG_CLIENT_UNWIND_OBJECTS_H
 #define MEMLOG_CLIENT_UNWIND_OBJECTS_H
 
@@ -39,6 +38,10 @@ void ml_object_is_own(const struct link_map *map);
 
 /* Whether the loader is asked, or its list is read. */
 bool ml_object_by_loader(void);
+
+/* Address range and unwind table of an object in the loader's list, by its headers: of the program
+ * itself as the kernel tells them. False: it has none. */
+bool ml_object_describe(const struct link_map *map, bool is_program, struct ml_object *out_object);
 
 /* The program headers of an object in the loader's list, mapped; 0: there are none to be found. */
 uint32_t ml_object_headers(const struct link_map *map, const ElfW(Phdr) * *out_headers);
