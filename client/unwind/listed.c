@@ -32,6 +32,9 @@ static _Atomic uint32_t entries_count;
 static _Atomic(const struct link_map *) last_map;
 static _Atomic uintptr_t last_bias;
 
+/* The first in the list, which stays. */
+static struct ml_object program;
+
 static bool readable(const void *at, size_t bytes) {
     struct ml_foreign foreign = {0};
     return ml_foreign_readable(&foreign, at, bytes);
@@ -121,23 +124,21 @@ static bool take_entry(struct entry *entry, uint32_t state, uint32_t *out_ready)
 }
 
 /* What the headers of an object say, which is loaded while the caller looks. A known one is
- * compared: another one may have come to its place. False: the entry is no more. */
+ * compared: another one may have come to its place. One without headers stays unknown. False: the
+ * entry is no more. */
 static bool look_at(struct entry *entry, struct known *known) {
-    const bool is_known = known->object.end != 0;
     struct ml_object now;
     uint32_t ready = 0;
-    if (known->object.map->l_prev == NULL && is_known) {
-        return true; /* the program itself stays */
+    const bool is_known = known->object.end != 0;
+    if (!ml_object_describe(known->object.map, false, &now)) {
+        return !is_known;
     }
-    if (!ml_object_describe(known->object.map, known->object.map->l_prev == NULL, &now) ||
-        (is_known && !describes_the_same(&now, &known->object))) {
-        return false;
+    if (is_known) {
+        return describes_the_same(&now, &known->object);
     }
-    if (!is_known) {
-        known->object = now;
-        if (take_entry(entry, known->state, &ready)) {
-            write_entry(entry, known, ready);
-        }
+    known->object = now;
+    if (take_entry(entry, known->state, &ready)) {
+        write_entry(entry, known, ready);
     }
     return true;
 }
@@ -147,45 +148,32 @@ static uint32_t count_now(void) {
     return count < ML_OBJECTS_MAX ? count : ML_OBJECTS_MAX;
 }
 
-/* The entry whose object has the address, or may have it: of those whose ends are not known that
- * with the next beginning. NULL: there is none. */
-static struct entry *entry_around(uintptr_t pc, struct known *out_known) {
+/* The entry with the next beginning in front of the address. NULL: there is none. */
+static struct entry *next_entry(uintptr_t pc, struct known *out_known) {
     struct entry *next = NULL;
+    struct known known;
     for (uint32_t i = count_now(); i-- > 0;) {
-        struct known known;
-        if (!read_entry(&entries[i], &known)) {
-            continue;
-        }
-        if (contains(&known.object, pc)) {
-            *out_known = known;
-            return &entries[i];
-        }
-        if (known.object.end == 0 && known.bias <= pc &&
+        if (read_entry(&entries[i], &known) && known.bias <= pc &&
             (next == NULL || known.bias > out_known->bias)) {
-            *out_known = known;
             next = &entries[i];
+            *out_known = known;
         }
     }
     return next;
 }
 
-/* Headers are read of an object that has the address, or is the next one in front of it: no thread
- * unmaps what is on this one's stack. */
+/* Objects lie beside each other, but for the program, whose segments may lie apart. So an address
+ * is in the next object in front of it that is still loaded, or in the program, or in none. Headers
+ * are read of no other: no thread unmaps what is on this one's stack. */
 static bool find_entry(uintptr_t pc, struct ml_object *out_object) {
     struct known known;
-    for (uint32_t i = 0; i < ML_OBJECTS_MAX; i++) {
-        struct entry *entry = entry_around(pc, &known);
-        if (entry == NULL) {
-            return false;
-        }
-        if (!is_listed(&known) || !look_at(entry, &known)) {
-            forget(entry, &known);
-            continue;
-        }
-        *out_object = known.object;
-        return contains(&known.object, pc);
+    struct entry *entry = next_entry(pc, &known);
+    while (entry != NULL && !(is_listed(&known) && look_at(entry, &known))) {
+        forget(entry, &known);
+        entry = next_entry(pc, &known);
     }
-    return false;
+    *out_object = entry != NULL && contains(&known.object, pc) ? known.object : program;
+    return contains(out_object, pc);
 }
 
 static bool is_entered(const struct link_map *map) {
@@ -220,10 +208,7 @@ __attribute__((no_sanitize("address", "thread"))) static void enter(const struct
     struct known known = {
         .object = {.map = map}, .bias = map->l_addr, .dynamic = (uintptr_t)map->l_ld};
     uint32_t ready = 0;
-    if (is_entered(map) || (map->l_prev == NULL && !ml_object_describe(map, true, &known.object))) {
-        return;
-    }
-    struct entry *entry = new_entry(&ready);
+    struct entry *entry = is_entered(map) ? NULL : new_entry(&ready);
     if (entry != NULL) {
         write_entry(entry, &known, ready);
     }
@@ -251,8 +236,8 @@ static void make_room(void) {
 /* Another thread may change the list meanwhile: each link is probed before it is read, and followed
  * only where the list leads to it. False: the end was not reached. */
 __attribute__((no_sanitize("address", "thread"))) static bool read_list(void) {
-    const struct link_map *last = NULL;
-    const struct link_map *map = ml_loaded_first();
+    const struct link_map *last = program.map;
+    const struct link_map *map = last->l_next;
     make_room();
     for (uint32_t i = 0; i < ML_OBJECTS_MAX && map != NULL; i++) {
         if (!is_linked(map)) {
@@ -262,10 +247,8 @@ __attribute__((no_sanitize("address", "thread"))) static bool read_list(void) {
         last = map;
         map = map->l_next;
     }
-    if (last != NULL) {
-        atomic_store_explicit(&last_bias, last->l_addr, memory_order_relaxed);
-        atomic_store_explicit(&last_map, last, memory_order_release);
-    }
+    atomic_store_explicit(&last_bias, last->l_addr, memory_order_relaxed);
+    atomic_store_explicit(&last_map, last, memory_order_release);
     return true;
 }
 
@@ -283,7 +266,7 @@ bool ml_listed_find(uintptr_t pc, struct ml_object *out_object) {
         if (find_entry(pc, out_object)) {
             return true;
         }
-        if (ml_loaded() == NULL || !has_grown()) {
+        if (program.map == NULL || !has_grown()) {
             return false;
         }
         if (read_list()) {
@@ -301,11 +284,15 @@ bool ml_listed_has(const struct ml_object *object) {
             return is_listed(&known);
         }
     }
-    return false;
+    return object->map == program.map && program.map != NULL;
 }
 
 void ml_listed_begin(void) {
-    if (ml_loaded() != NULL) {
+    const struct link_map *first = ml_loaded_first();
+    if (first != NULL) {
+        if (!ml_object_describe(first, true, &program)) {
+            program = (struct ml_object){.map = first};
+        }
         (void)read_list();
     }
 }

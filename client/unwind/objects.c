@@ -85,7 +85,7 @@ uint32_t ml_object_headers(const struct link_map *map, const ElfW(Phdr) * *out_h
 }
 
 void ml_object_use_list(void) {
-    by_loader = NULL;
+    ml_object_begin(NULL);
 }
 
 bool ml_object_find(uintptr_t pc, struct ml_object *out_object) {
