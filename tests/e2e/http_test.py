@@ -392,7 +392,9 @@ class Http(browsing.TreeCase):
                 self.assertEqual(page.ask("/api/v1/session").status, 200)
                 os.kill(pid, signal.SIGKILL)
                 answer = answers.get(timeout=harness.TIMEOUT)
-                self.assertEqual((answer.status, answer.json()["error"]), (503, "memlog-analyzer was killed by signal 9"))
+                self.assertEqual(answer.status, 503)
+                # Of the first of it, which may be the one that was met, not every kernel tells the signal.
+                self.assertRegex(answer.json()["error"], "^memlog-analyzer was killed( by signal 9)?$")
                 # Who asked behind it, and who asks now.
                 self.assertEqual(waiting.get(timeout=harness.TIMEOUT).status, 200)
                 again = page.ask(path)

@@ -67,18 +67,17 @@ MAPS = r"""
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 int main(void) {
     if (fork() == 0) {
         char *memory = (char *)syscall(SYS_mmap, 0, 32 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         memset(memory, 1, 32 << 20);
-        sleep(1);
+        sleep(3);
         _exit(3);
     }
     if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0) {
-        sleep(1);
+        sleep(3);
         _exit(4);
     }
     wait(0);
@@ -486,7 +485,7 @@ class Lists(harness.Case):
         return answer.returncode, answer.stdout.decode(), answer.stderr.decode()
 
     def test_ps_names_them_and_start_says_what_can_be_done(self):
-        silent = self.build("silent", MAPS.replace("sleep(1);", "sleep(60);"))
+        silent = self.build("silent", MAPS.replace("sleep(3);", "sleep(60);"))
         self.memlog_start(silent, options=("-q", "--page"))
         host = self.wait_for("the host's socket", lambda: list((self.folder / "run").glob("memlog/*.sock")))[0]
         rows = self.wait_for("two forks", lambda: (lambda found: found if len(found) == 2 else None)(
