@@ -27,10 +27,12 @@ struct known {
 static struct entry entries[ML_OBJECTS_MAX];
 static _Atomic uint32_t entries_count;
 
-/* Where the list ended when it was read. An object that is unloaded may leave its place to another
- * one. */
-static _Atomic(const struct link_map *) last_map;
+/* How often something was seen to go. Where the list ended when it was read, what its last object
+ * said then, and what had gone: an object that is unloaded may leave its place to another one. */
+static _Atomic uint32_t changes;
+static _Atomic(const struct link_map *) last_map, last_before, last_next;
 static _Atomic uintptr_t last_bias;
+static _Atomic uint32_t last_changes;
 
 /* The first in the list, which stays. */
 static struct ml_object program;
@@ -98,10 +100,12 @@ __attribute__((no_sanitize("address", "thread"))) static bool is_listed(const st
     return is_linked(map) && map->l_addr == known->bias && (uintptr_t)map->l_ld == known->dynamic;
 }
 
+/* Counted on either side: who reads the list meanwhile reads it again. */
 static void forget(struct entry *entry, const struct known *known) {
     uint32_t state = known->state;
+    (void)atomic_fetch_add(&changes, 1);
     (void)atomic_compare_exchange_strong(&entry->state, &state, state - ENTRY_READY + ENTRY_GONE);
-    atomic_store_explicit(&last_map, NULL, memory_order_release); /* read it again */
+    (void)atomic_fetch_add(&changes, 1);
 }
 
 static void write_entry(struct entry *entry, const struct known *known, uint32_t state) {
@@ -123,68 +127,9 @@ static bool take_entry(struct entry *entry, uint32_t state, uint32_t *out_ready)
     return atomic_compare_exchange_strong(&entry->state, &state, written + ENTRY_BEING_WRITTEN);
 }
 
-/* What the headers of an object say, which is loaded while the caller looks. A known one is
- * compared: another one may have come to its place. One without headers stays unknown. False: the
- * entry is no more. */
-static bool look_at(struct entry *entry, struct known *known) {
-    struct ml_object now;
-    uint32_t ready = 0;
-    const bool is_known = known->object.end != 0;
-    if (!ml_object_describe(known->object.map, false, &now)) {
-        return !is_known;
-    }
-    if (is_known) {
-        return describes_the_same(&now, &known->object);
-    }
-    known->object = now;
-    if (take_entry(entry, known->state, &ready)) {
-        write_entry(entry, known, ready);
-    }
-    return true;
-}
-
 static uint32_t count_now(void) {
     const uint32_t count = atomic_load_explicit(&entries_count, memory_order_acquire);
     return count < ML_OBJECTS_MAX ? count : ML_OBJECTS_MAX;
-}
-
-/* The entry with the next beginning in front of the address. NULL: there is none. */
-static struct entry *next_entry(uintptr_t pc, struct known *out_known) {
-    struct entry *next = NULL;
-    struct known known;
-    for (uint32_t i = count_now(); i-- > 0;) {
-        if (read_entry(&entries[i], &known) && known.bias <= pc &&
-            (next == NULL || known.bias > out_known->bias)) {
-            next = &entries[i];
-            *out_known = known;
-        }
-    }
-    return next;
-}
-
-/* Objects lie beside each other, but for the program, whose segments may lie apart. So an address
- * is in the next object in front of it that is still loaded, or in the program, or in none. Headers
- * are read of no other: no thread unmaps what is on this one's stack. */
-static bool find_entry(uintptr_t pc, struct ml_object *out_object) {
-    struct known known;
-    struct entry *entry = next_entry(pc, &known);
-    while (entry != NULL && !(is_listed(&known) && look_at(entry, &known))) {
-        forget(entry, &known);
-        entry = next_entry(pc, &known);
-    }
-    *out_object = entry != NULL && contains(&known.object, pc) ? known.object : program;
-    return contains(out_object, pc);
-}
-
-static bool is_entered(const struct link_map *map) {
-    struct known known;
-    for (uint32_t i = 0; i < count_now(); i++) {
-        if (read_entry(&entries[i], &known) && known.object.map == map &&
-            known.bias == map->l_addr && known.dynamic == (uintptr_t)map->l_ld) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* An entry to be written: of an object that is gone, or a new one. NULL: there is none. */
@@ -204,14 +149,84 @@ static struct entry *new_entry(uint32_t *out_ready) {
     return &entries[index];
 }
 
-__attribute__((no_sanitize("address", "thread"))) static void enter(const struct link_map *map) {
-    struct known known = {
-        .object = {.map = map}, .bias = map->l_addr, .dynamic = (uintptr_t)map->l_ld};
+/* False: there is no room. */
+static bool add_entry(const struct known *known) {
     uint32_t ready = 0;
-    struct entry *entry = is_entered(map) ? NULL : new_entry(&ready);
+    struct entry *entry = new_entry(&ready);
     if (entry != NULL) {
-        write_entry(entry, &known, ready);
+        write_entry(entry, known, ready);
     }
+    return entry != NULL;
+}
+
+/* What the headers of an object say, which is loaded while the caller looks. A known one is
+ * compared: another one may have come to its place. One without headers stays unknown. What is
+ * learnt is another entry: this one is never taken from those who look. False: it is no more. */
+static bool look_at(struct entry *entry, struct known *known) {
+    struct ml_object now;
+    const struct known before = *known;
+    if (!ml_object_describe(known->object.map, known->bias, false, &now)) {
+        return before.object.end == 0;
+    }
+    if (before.object.end != 0) {
+        return describes_the_same(&now, &known->object);
+    }
+    known->object = now;
+    if (!is_listed(known)) {
+        return false;
+    }
+    uint32_t state = before.state;
+    if (add_entry(known)) {
+        (void
+        )atomic_compare_exchange_strong(&entry->state, &state, state - ENTRY_READY + ENTRY_GONE);
+    }
+    return true;
+}
+
+/* The entry with the next beginning in front of the address. NULL: there is none. */
+static struct entry *next_entry(uintptr_t pc, struct known *out_known) {
+    struct entry *next = NULL;
+    struct known known;
+    for (uint32_t i = count_now(); i-- > 0;) {
+        if (read_entry(&entries[i], &known) && known.bias <= pc &&
+            (next == NULL || known.bias > out_known->bias)) {
+            next = &entries[i];
+            *out_known = known;
+        }
+    }
+    return next;
+}
+
+/* Whether an entry says the truth of the address: that its object is loaded and has it, or does not
+ * have it. Headers are read where they are not known, or have it: no thread unmaps what is on this
+ * one's stack. */
+static bool says_true(struct entry *entry, struct known *known, uintptr_t pc) {
+    const bool is_elsewhere = known->object.end != 0 && !contains(&known->object, pc);
+    return is_listed(known) && (is_elsewhere || look_at(entry, known));
+}
+
+/* Objects lie beside each other, but for the program, whose segments may lie apart. So an address
+ * is in the next object in front of it that is still loaded, or in the program, or in none. */
+static bool find_entry(uintptr_t pc, struct ml_object *out_object) {
+    struct known known;
+    struct entry *entry = next_entry(pc, &known);
+    while (entry != NULL && !says_true(entry, &known, pc)) {
+        forget(entry, &known);
+        entry = next_entry(pc, &known);
+    }
+    *out_object = entry != NULL && contains(&known.object, pc) ? known.object : program;
+    return contains(out_object, pc);
+}
+
+static bool is_entered(const struct known *wanted) {
+    struct known known;
+    for (uint32_t i = 0; i < count_now(); i++) {
+        if (read_entry(&entries[i], &known) && known.object.map == wanted->object.map &&
+            known.bias == wanted->bias && known.dynamic == wanted->dynamic) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* All are taken: those of objects that nobody has looked for since they went are free again. */
@@ -233,31 +248,63 @@ static void make_room(void) {
     }
 }
 
+/* What it says of itself. */
+__attribute__((no_sanitize("address", "thread"))) static struct known
+read_map(const struct link_map *map, const struct link_map **out_before) {
+    const volatile struct link_map *now = map;
+    *out_before = now->l_prev;
+    return (struct known
+    ){.object = {.map = map}, .bias = now->l_addr, .dynamic = (uintptr_t)now->l_ld};
+}
+
+/* Enter one, and say which comes behind it. False: it has changed meanwhile. Its memory may be
+ * another object's by then, which is at the list's end. */
+__attribute__((no_sanitize("address", "thread"))) static bool
+enter(const struct link_map *map, const struct link_map **out_next) {
+    const struct link_map *before = NULL;
+    const struct link_map *before_then = NULL;
+    const struct known known = read_map(map, &before);
+    if (!is_linked(map)) {
+        return false;
+    }
+    if (!is_entered(&known)) {
+        (void)add_entry(&known);
+    }
+    *out_next = ((const volatile struct link_map *)map)->l_next;
+    const struct known then = read_map(map, &before_then);
+    return is_linked(map) && before_then == before && then.bias == known.bias &&
+           then.dynamic == known.dynamic;
+}
+
 /* Another thread may change the list meanwhile: each link is probed before it is read, and followed
- * only where the list leads to it. False: the end was not reached. */
+ * only where the list leads to it. False: it is to be read again. */
 __attribute__((no_sanitize("address", "thread"))) static bool read_list(void) {
+    make_room();
+    const uint32_t changes_then = atomic_load(&changes);
     const struct link_map *last = program.map;
     const struct link_map *map = last->l_next;
-    make_room();
     for (uint32_t i = 0; i < ML_OBJECTS_MAX && map != NULL; i++) {
-        if (!is_linked(map)) {
+        last = map;
+        if (!readable(map, sizeof(*map)) || !enter(map, &map)) {
             return false;
         }
-        enter(map);
-        last = map;
-        map = map->l_next;
     }
-    atomic_store_explicit(&last_bias, last->l_addr, memory_order_relaxed);
-    atomic_store_explicit(&last_map, last, memory_order_release);
-    return true;
+    atomic_store(&last_map, NULL);
+    atomic_store(&last_next, map);
+    atomic_store(&last_before, last->l_prev);
+    atomic_store(&last_bias, last->l_addr);
+    atomic_store(&last_changes, changes_then);
+    atomic_store(&last_map, last);
+    return atomic_load(&changes) == changes_then;
 }
 
 /* What is loaded later comes at the list's end. The last one may be freed by now, and say what it
  * said before. */
 __attribute__((no_sanitize("address", "thread"))) static bool has_grown(void) {
-    const struct link_map *last = atomic_load_explicit(&last_map, memory_order_acquire);
-    return last == NULL || !is_linked(last) || last->l_next != NULL ||
-           last->l_addr != atomic_load_explicit(&last_bias, memory_order_relaxed);
+    const struct link_map *last = atomic_load(&last_map);
+    return last == NULL || atomic_load(&last_changes) != atomic_load(&changes) ||
+           !is_linked(last) || last->l_next != atomic_load(&last_next) ||
+           last->l_prev != atomic_load(&last_before) || last->l_addr != atomic_load(&last_bias);
 }
 
 bool ml_listed_find(uintptr_t pc, struct ml_object *out_object) {
@@ -280,19 +327,39 @@ bool ml_listed_has(const struct ml_object *object) {
     struct known known;
     for (uint32_t i = 0; i < count_now(); i++) {
         if (read_entry(&entries[i], &known) && known.object.map == object->map &&
-            known.object.start == object->start && known.object.end == object->end) {
-            return is_listed(&known);
+            known.object.start == object->start && known.object.end == object->end &&
+            is_listed(&known)) {
+            return true;
         }
     }
     return object->map == program.map && program.map != NULL;
 }
 
+void ml_listed_changed(void) {
+    (void)atomic_fetch_add(&changes, 1);
+}
+
+/* Their headers need not be read when nobody knows who unmaps what. */
+static void look_at_all(void) {
+    struct known known;
+    const uint32_t count = count_now();
+    for (uint32_t i = 0; i < count; i++) {
+        if (read_entry(&entries[i], &known) && known.object.end == 0 && is_listed(&known)) {
+            (void)look_at(&entries[i], &known);
+        }
+    }
+}
+
 void ml_listed_begin(void) {
     const struct link_map *first = ml_loaded_first();
-    if (first != NULL) {
-        if (!ml_object_describe(first, true, &program)) {
-            program = (struct ml_object){.map = first};
-        }
-        (void)read_list();
+    if (first == NULL) {
+        return;
+    }
+    if (!ml_object_describe(first, first->l_addr, true, &program)) {
+        program = (struct ml_object){.map = first};
+    }
+    (void)read_list();
+    if (!ML_ATTACHED) {
+        look_at_all(); /* no other thread is there yet */
     }
 }

@@ -12,6 +12,9 @@
 /* Read the list for the first time. */
 void ml_listed_begin(void);
 
+/* Something may have been unloaded. */
+void ml_listed_changed(void);
+
 /* Errors: false when nothing in the list is there. */
 bool ml_listed_find(uintptr_t pc, struct ml_object *out_object);
 

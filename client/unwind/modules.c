@@ -248,6 +248,7 @@ static bool module_is_mapped(const struct ml_module *record) {
 }
 
 void ml_modules_sweep(struct ml_modules *modules, ml_module_gone_fn *gone, void *context) {
+    ml_object_changed();
     for (uint32_t bucket = 0; bucket < ML_MODULES_BUCKETS; bucket++) {
         uint32_t id = atomic_load_explicit(&modules->heads[bucket], memory_order_acquire);
         while (id != 0) {

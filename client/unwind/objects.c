@@ -15,31 +15,32 @@ static int (*by_loader)(void *, struct dl_find_object *);
 
 /* The program headers: of the program as the kernel tells them, of others behind their first byte.
  * 0: there are none to be found. */
-static uint32_t
-headers_of(const struct link_map *map, bool is_program, const ElfW(Phdr) * *out_headers) {
+static uint32_t headers_of(uintptr_t bias, bool is_program, const ElfW(Phdr) * *out_headers) {
     if (is_program) {
         *out_headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
         return *out_headers != NULL ? (uint32_t)getauxval(AT_PHNUM) : 0;
     }
     struct ml_foreign foreign = {0};
-    const ElfW(Ehdr) *ehdr = (const ElfW(Ehdr) *)map->l_addr;
-    if (map->l_addr % ML_ARCH_PAGE_BYTES != 0 ||
+    const ElfW(Ehdr) *ehdr = (const ElfW(Ehdr) *)bias;
+    if (bias % ML_ARCH_PAGE_BYTES != 0 ||
         !ml_foreign_readable(&foreign, ehdr, ML_ARCH_PAGE_BYTES) ||
         memcmp(ehdr->e_ident, ELFMAG, SELFMAG) != 0 || ehdr->e_phentsize != sizeof(ElfW(Phdr)) ||
         ehdr->e_phoff > ML_ARCH_PAGE_BYTES ||
         ehdr->e_phnum > (ML_ARCH_PAGE_BYTES - ehdr->e_phoff) / sizeof(ElfW(Phdr))) {
         return 0;
     }
-    *out_headers = (const ElfW(Phdr) *)(map->l_addr + ehdr->e_phoff);
+    *out_headers = (const ElfW(Phdr) *)(bias + ehdr->e_phoff);
     return ehdr->e_phnum;
 }
 
-bool ml_object_describe(const struct link_map *map, bool is_program, struct ml_object *out_object) {
+bool ml_object_describe(
+    const struct link_map *map, uintptr_t bias, bool is_program, struct ml_object *out_object
+) {
     const ElfW(Phdr) *headers = NULL;
-    const uint32_t count = headers_of(map, is_program, &headers);
+    const uint32_t count = headers_of(bias, is_program, &headers);
     struct ml_object object = {.start = UINTPTR_MAX, .map = map};
     for (uint32_t i = 0; i < count; i++) {
-        const uintptr_t at = map->l_addr + headers[i].p_vaddr;
+        const uintptr_t at = bias + headers[i].p_vaddr;
         if (headers[i].p_type == PT_LOAD) {
             const uintptr_t start = at & ~(uintptr_t)(ML_ARCH_PAGE_BYTES - 1);
             object.start = start < object.start ? start : object.start;
@@ -71,8 +72,14 @@ __attribute__((constructor(101))) static void begin(void) {
 static struct ml_object own;
 
 void ml_object_is_own(const struct link_map *map) {
-    if (!ml_object_describe(map, false, &own)) {
+    if (!ml_object_describe(map, map->l_addr, false, &own)) {
         own = (struct ml_object){0};
+    }
+}
+
+void ml_object_changed(void) {
+    if (by_loader == NULL) {
+        ml_listed_changed();
     }
 }
 
@@ -81,7 +88,7 @@ bool ml_object_by_loader(void) {
 }
 
 uint32_t ml_object_headers(const struct link_map *map, const ElfW(Phdr) * *out_headers) {
-    return headers_of(map, map->l_prev == NULL, out_headers);
+    return headers_of(map->l_addr, map->l_prev == NULL, out_headers);
 }
 
 void ml_object_use_list(void) {

@@ -39,9 +39,14 @@ void ml_object_is_own(const struct link_map *map);
 /* Whether the loader is asked, or its list is read. */
 bool ml_object_by_loader(void);
 
-/* Address range and unwind table of an object in the loader's list, by its headers: of the program
- * itself as the kernel tells them. False: it has none. */
-bool ml_object_describe(const struct link_map *map, bool is_program, struct ml_object *out_object);
+/* Address range and unwind table of an object in the loader's list that is mapped by `bias`, by its
+ * headers: of the program itself as the kernel tells them. False: it has none. */
+bool ml_object_describe(
+    const struct link_map *map, uintptr_t bias, bool is_program, struct ml_object *out_object
+);
+
+/* Something may have been unloaded. */
+void ml_object_changed(void);
 
 /* The program headers of an object in the loader's list, mapped; 0: there are none to be found. */
 uint32_t ml_object_headers(const struct link_map *map, const ElfW(Phdr) * *out_headers);
