@@ -55,12 +55,6 @@ void ml_list_forget_reason(struct ml_unrecorded *one) {
     ml_list_set_reason(one, unseen_text);
 }
 
-void ml_list_give_up(struct ml_unrecorded *one) {
-    if (strcmp(one->reason, unseen_text) == 0) {
-        ml_list_set_reason(one, no_image_text);
-    }
-}
-
 /* A report comes just before the exec that it speaks of. Older ones speak of other processes. */
 enum { REPORTS_LOOKED_AT = 256, LOOKS_FOR_STARTER = 3 };
 
@@ -70,8 +64,12 @@ static const char *reason_in_list(const char *reason) {
     return strncmp(reason, said, sizeof(said) - 1) == 0 ? reason + sizeof(said) - 1 : reason;
 }
 
-/* By a report of its parent's or its own. */
-static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one) {
+/* By a report of its parent's or its own. Of one in the middle of an exec, which has no name yet, a
+ * report may speak of the program before. */
+static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one, bool is_over) {
+    if (!is_over && !ml_unrecorded_is_fork(one) && !ml_list_has_name(one)) {
+        return false;
+    }
     const uint32_t count = engine->not_profiled_count;
     const uint32_t oldest = count > REPORTS_LOOKED_AT ? count - REPORTS_LOOKED_AT : 0;
     for (uint32_t i = count; i > oldest; i--) {
@@ -239,6 +237,16 @@ static void judge_passed_on(struct ml_engine *engine, struct ml_unrecorded *one)
     }
 }
 
+/* Whether an exec is on its way, or was since its identity was read: what is seen is of the next
+ * image, or of the one before, and neither its own. Who may read mappings may read the mark. */
+static bool is_between_images(
+    const struct ml_unrecorded *one, const struct ml_process_facts *facts, enum ml_image_kind kind
+) {
+    const bool is_by_mappings = kind != ML_IMAGE_GONE && kind != ML_IMAGE_UNREADABLE;
+    return ml_image_mark_differs(&one->image, &facts->image) ||
+           (is_by_mappings && !ml_image_mark_is_known(&facts->image));
+}
+
 /* Judge it by its image. */
 static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_process_facts facts = ml_process_facts(one->pid);
@@ -248,8 +256,11 @@ static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
         engine->root_image != ML_IMAGE_PRELOADABLE) {
         kind = engine->root_image; /* as the probe judged the file before the start */
     }
-    if (kind == ML_IMAGE_PRELOADABLE && is_there && !ml_image_mark_is_known(&facts.image)) {
-        return; /* the middle of an exec: its environment is not there yet */
+    if (is_there && is_between_images(one, &facts, kind)) {
+        return;
+    }
+    if (is_there && !ml_image_mark_is_known(&one->image)) {
+        one->image = facts.image; /* what it is judged by: the next one is judged anew */
     }
     const struct ml_member *parent = ml_members_find(&engine->members, one->parent_id);
     if (parent != NULL && ml_list_is_from_before(one, parent)) {
@@ -261,7 +272,7 @@ static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
     }
 }
 
-void ml_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
+static void judge(struct ml_engine *engine, struct ml_unrecorded *one, bool is_over) {
     if ((one->kind != ML_UNRECORDED_IDLE_FORK && one->kind != ML_UNRECORDED_PROGRAM) ||
         one->folded_processes > 0) {
         return;
@@ -269,10 +280,21 @@ void ml_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
     /* Whose fork it was may be heard of behind its exec, and what that fork has left. */
     const bool is_open = strcmp(one->reason, raw_text) == 0 && one->looks < LOOKS_FOR_STARTER;
     const bool is_judged = strcmp(one->reason, unseen_text) != 0 && !is_open;
-    if (take_told_reason(engine, one)) {
+    if (take_told_reason(engine, one, is_over)) {
         ml_unrecorded_set_kind(one, ML_UNRECORDED_TELL);
     } else if (one->kind == ML_UNRECORDED_PROGRAM && !is_judged && one->state == ML_MEMBER_RUNNING) {
         judge_image(engine, one);
+    }
+}
+
+void ml_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
+    judge(engine, one, false);
+}
+
+void ml_list_judge_at_end(struct ml_engine *engine, struct ml_unrecorded *one) {
+    judge(engine, one, true);
+    if (strcmp(one->reason, unseen_text) == 0) {
+        ml_list_set_reason(one, no_image_text);
     }
 }
 

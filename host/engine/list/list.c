@@ -161,8 +161,7 @@ void ml_list_finish(
     const struct ml_ending *ending
 ) {
     doubt_image(engine->list, one);
-    ml_list_judge(engine, one);
-    ml_list_give_up(one);
+    ml_list_judge_at_end(engine, one);
     ml_unrecorded_end(&engine->unrecorded, one, event, ending, ml_clock_timestamp(engine->clock));
 }
 
