@@ -357,7 +357,7 @@ class Dumps(Case):
             self.assertEqual(len(dumps), 1, sorted(path.name for path in folder.iterdir()))
             report = self.report(dumps[0])
             self.assertTrue(report["dump"]["complete"])
-            self.assertGreater(report["tree"]["live_bytes"], 60 << 20)
+            self.assertGreater(report["tree"]["live_bytes"], 30 << 20)  # it may be looked at while it grows
 
     def test_reports_read_the_same(self):
         run = self.memlog(ORACLE / "single")
