@@ -252,15 +252,15 @@ static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_process_facts facts = ml_process_facts(one->pid);
     const bool is_there = !facts.has_ended && facts.start_ticks == one->start_ticks;
     enum ml_image_kind kind = is_there ? ml_image_peek(one->pid) : ML_IMAGE_GONE;
-    if (kind == ML_IMAGE_GONE && one->pid == engine->root &&
-        engine->root_image != ML_IMAGE_PRELOADABLE) {
-        kind = engine->root_image; /* as the probe judged the file before the start */
-    }
     if (is_there && is_between_images(one, &facts, kind)) {
         return;
     }
     if (is_there && !ml_image_mark_is_known(&one->image)) {
         one->image = facts.image; /* what it is judged by: the next one is judged anew */
+    }
+    if (kind == ML_IMAGE_GONE && one->pid == engine->root &&
+        engine->root_image != ML_IMAGE_PRELOADABLE) {
+        kind = engine->root_image; /* as the probe judged the file before the start */
     }
     const struct ml_member *parent = ml_members_find(&engine->members, one->parent_id);
     if (parent != NULL && ml_list_is_from_before(one, parent)) {
