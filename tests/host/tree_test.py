@@ -372,9 +372,12 @@ class Trouble(Bench):
         (self.work / "late-service").touch()
         script = f"bash -c 'true; true' die-service-die; {UNTIL_GO}; true"
         self.assertEqual(self.run_past(TAKEN_OVER, script).returncode, 0)
-        gone, unseen = self.gaps()
-        self.assertRegex(gone, "what memlog-service had recorded is gone with it")
-        self.assertEqual(unseen, "memlog-service was killed by signal 6: nothing was seen")
+        # Its client may live on, and come to the next service, which ends by it, too.
+        gaps = self.gaps()
+        self.assertIn(len(gaps), (2, 4))
+        for gone, unseen in zip(gaps[::2], gaps[1::2]):
+            self.assertRegex(gone, "what memlog-service had recorded is gone with it")
+            self.assertEqual(unseen, "memlog-service was killed by signal 6: nothing was seen")
 
     def workers_of_the_last_service(self, result):
         self.assertEqual(result.returncode, 0)
