@@ -251,7 +251,7 @@ static enum memlog_tracer_outcome attach_job(struct ml_job *job) {
     if (write_jumps(job)) {
         return MEMLOG_TRACER_OUTCOME_DONE;
     }
-    return job->has_changed ? ml_job_changed(job) : ml_job_failed(job);
+    return job->has_changed ? ml_job_again(job) : ml_job_failed(job);
 }
 
 enum memlog_tracer_outcome ml_attach(struct ml_attachment *attachment) {

@@ -39,8 +39,8 @@ enum memlog_tracer_outcome ml_job_failed(const struct ml_job *job) {
     return judge(job, MEMLOG_TRACER_OUTCOME_FAILED);
 }
 
-enum memlog_tracer_outcome ml_job_changed(const struct ml_job *job) {
-    return judge(job, MEMLOG_TRACER_OUTCOME_CHANGED);
+enum memlog_tracer_outcome ml_job_again(const struct ml_job *job) {
+    return judge(job, MEMLOG_TRACER_OUTCOME_AGAIN);
 }
 
 enum memlog_tracer_outcome ml_job_refused(const struct ml_job *job) {

@@ -55,7 +55,7 @@ bool ml_job_dispatches(const struct ml_threads *threads, struct ml_error_message
 
 /* What it comes to; GONE if the process has ended meanwhile. */
 enum memlog_tracer_outcome ml_job_failed(const struct ml_job *job);
-enum memlog_tracer_outcome ml_job_changed(const struct ml_job *job);
+enum memlog_tracer_outcome ml_job_again(const struct ml_job *job);
 enum memlog_tracer_outcome ml_job_refused(const struct ml_job *job);
 
 uint64_t ml_job_now_ns(void);

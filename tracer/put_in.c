@@ -307,8 +307,17 @@ enum memlog_tracer_outcome ml_put_in_judge(struct ml_job *job) {
             "its seccomp filter forbids calls that recording needs: start it under memlog run"
         );
         return ml_job_refused(job);
+    case ML_ATTACH_UNANSWERED:
+        ml_error_set(error, "memlog was too busy to answer it in time: try again");
+        return ml_job_again(job);
+    case ML_ATTACH_NO_ROOM:
+        ml_error_set(error, "its limits or its kernel leave memlog no memory in it (ulimit -v)");
+        return ml_job_refused(job);
     default:
-        ml_error_set(error, "the host did not take it, or it has no room for memlog's memory");
+        ml_error_set(
+            error,
+            "memlog has no room for it: too many processes, or too few descriptors (ulimit -n)"
+        );
         return ml_job_refused(job);
     }
 }

@@ -230,6 +230,12 @@ static void judge_early(const struct sock_fprog *program) {
 }
 
 static enum ml_attach_outcome connect(void) {
+    static const enum ml_attach_outcome outcomes[] = {
+        [ML_START_DONE] = ML_ATTACH_CONNECTED,
+        [ML_START_UNANSWERED] = ML_ATTACH_UNANSWERED,
+        [ML_START_REFUSED] = ML_ATTACH_REFUSED,
+        [ML_START_NO_ROOM] = ML_ATTACH_NO_ROOM,
+    };
     struct ml_thread *thread = ml_this_thread();
     const int socket_fd = make_connection();
     if (socket_fd < 0) {
@@ -237,10 +243,10 @@ static enum ml_attach_outcome connect(void) {
     }
     thread->hook_frame = (uintptr_t)__builtin_frame_address(0);
     thread->phase = ML_PHASE_RECORD;
-    const bool connected = ml_start_connected(socket_fd);
+    const enum ml_start start = ml_start_connected(socket_fd);
     thread->phase = ML_PHASE_NONE;
     thread->hook_frame = 0;
-    return connected ? ML_ATTACH_CONNECTED : ML_ATTACH_REFUSED;
+    return outcomes[start];
 }
 
 /* Behind the real dlclose its hook looks through the modules of the run. A wait by nanosleep would

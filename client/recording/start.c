@@ -155,25 +155,26 @@ void ml_start_forget(void) {
     unmap_page(lease);
 }
 
-bool ml_start_connected(int socket_fd) {
+enum ml_start ml_start_connected(int socket_fd) {
     struct ml_thread *thread = ml_this_thread();
     struct ml_handshake handshake;
-    if (!ml_handshake_ask(socket_fd, &handshake)) {
+    const enum ml_answer answer = ml_handshake_ask(socket_fd, &handshake);
+    if (answer != ML_ANSWER_GOOD) {
         ml_sys_close(socket_fd);
-        return false;
+        return answer == ML_ANSWER_NONE ? ML_START_UNANSWERED : ML_START_REFUSED;
     }
     if (handshake.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED) {
         ml_sys_close(handshake.pipe_fd);
         ml_start_close_memfds(&handshake);
         ml_sys_close(socket_fd);
-        return false;
+        return ML_START_REFUSED;
     }
     if (!ml_start_adopt(&handshake, false) || !ml_process_file(socket_fd, &ml_process.socket)) {
         (void)ml_handshake_no_room(socket_fd);
         ml_arena_unmap();
         ml_sys_close(handshake.pipe_fd);
         ml_sys_close(socket_fd);
-        return false;
+        return ML_START_NO_ROOM;
     }
     ask_libc(thread);
     ml_unindexed_find();
@@ -190,7 +191,7 @@ bool ml_start_connected(int socket_fd) {
     ml_process.gate_page = page;
     ml_process.connected = true;
     ml_start_stream(thread, 0);
-    return true;
+    return ML_START_DONE;
 }
 
 bool ml_lifecycle_connect(const char *socket_path) {
@@ -202,5 +203,5 @@ bool ml_lifecycle_connect(const char *socket_path) {
     const bool is_there = (left_fd >= 0 && ml_handshake_connect_by(left_fd, &socket_fd)) ||
                           ml_handshake_connect(socket_path, &socket_fd);
     ml_sys_close(left_fd);
-    return is_there && ml_start_connected(socket_fd);
+    return is_there && ml_start_connected(socket_fd) == ML_START_DONE;
 }

@@ -12,9 +12,16 @@
 #include "client/startup/handshake.h"
 #include "client/state/process.h"
 
-/* Say Hello on a connection to the host, and begin the stream: recording or dormant. False: it is
- * refused, or there is no room; nothing is left. Owner: the socket is taken. */
-bool ml_start_connected(int take_socket_fd);
+enum ml_start {
+    ML_START_DONE = 0,
+    ML_START_UNANSWERED, /* the host did not answer in time */
+    ML_START_REFUSED,    /* by the host, or its answer cannot be used */
+    ML_START_NO_ROOM     /* for our memory */
+};
+
+/* Say Hello on a connection to the host, and begin the stream: recording or dormant. If that is not
+ * done, nothing is left. Owner: the socket is taken. */
+enum ml_start ml_start_connected(int take_socket_fd);
 
 /* Forget the run that the process belonged to, before it connects to another host. No entry leads
  * to a hook, and no thread is inside one. */

@@ -167,6 +167,7 @@ bool ml_handshake_connect_by(int left_fd, int *out_socket_fd) {
     return true;
 }
 
+/* False: there is none in time. True, too: the host has hung up. */
 static bool wait_for_answer(int fd) {
     const uint64_t deadline_ns = ml_sys_monotonic_ns() + (uint64_t)ML_HANDSHAKE_WAIT_MS * 1000000u;
     for (;;) {
@@ -178,7 +179,7 @@ static bool wait_for_answer(int fd) {
         const long left_ms = (long)((deadline_ns - now_ns) / 1000000u + 1);
         const long ready = ml_sys3(SYS_poll, (long)&wanted, 1, left_ms);
         if (ready > 0) {
-            return (wanted.revents & POLLIN) != 0;
+            return true;
         }
         if (ready < 0 && ready != -EINTR) {
             return false;
@@ -330,7 +331,7 @@ static void tell_allocators(int socket_fd) {
     (void)SEND(socket_fd, true, allocators, 0, request, packet);
 }
 
-bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake) {
+enum ml_answer ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake) {
     tell_allocators(socket_fd);
     const struct memlog_client_hello_request request = {
         .version = MEMLOG_CLIENT_CLIENT_VERSION,
@@ -338,22 +339,23 @@ bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake) {
     };
     uint8_t packet[MEMLOG_CLIENT_HELLO_REQUEST_MAX_BYTES];
     if (!SEND(socket_fd, true, hello, HELLO_REQUEST_ID, request, packet)) {
-        return false;
+        return ML_ANSWER_NONE;
     }
     struct answer answer = {.fds_count = 0};
-    if (!wait_for_answer(socket_fd)) {
+    const bool in_time = wait_for_answer(socket_fd);
+    if (!in_time) {
         /* From here on the host cannot answer, and its send fails: else it would count this process
          * as recorded. An answer that has just arrived still counts. */
         (void)ml_sys3(SYS_shutdown, socket_fd, SHUT_RD, 0);
     }
     if (receive(socket_fd, &answer) && accept_answer(&answer, out_handshake)) {
-        return true;
+        return ML_ANSWER_GOOD;
     }
     close_all(&answer);
     if (answer.no_descriptors) {
         (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
     }
-    return false;
+    return in_time ? ML_ANSWER_UNUSABLE : ML_ANSWER_NONE;
 }
 
 /* A memfd of that size, sealed; -1 where the kernel or the process's own limits do not permit it.

@@ -44,9 +44,14 @@ int ml_handshake_lift(int take_fd);
  * to see that sends end (SO_SNDTIMEO). */
 bool ml_handshake_pair(int out_pair[2]);
 
-/* Send hello and wait for the answer. False: none in time, a wrong one, or too few free descriptors
- * for it (the host is told); then nothing is open. */
-bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake);
+enum ml_answer {
+    ML_ANSWER_GOOD = 0,
+    ML_ANSWER_NONE,    /* in time: the host has no time, or is no more */
+    ML_ANSWER_UNUSABLE /* a wrong one, or too few free descriptors for it (the host is told) */
+};
+
+/* Send hello and wait for the answer. Where that is not good, nothing is open. */
+enum ml_answer ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake);
 
 /* Where this process keeps its arguments, cut to what a message takes; programs write their titles
  * there. Empty if /proc does not tell. For the start of the process: it opens a file. */

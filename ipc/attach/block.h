@@ -72,12 +72,14 @@ struct ml_attach_function {
 /* How the client's start went. */
 enum ml_attach_outcome {
     ML_ATTACH_NOT_BEGUN = 0,
-    ML_ATTACH_BEGUN,     /* a thread is in it */
-    ML_ATTACH_CONNECTED, /* the host serves it */
-    ML_ATTACH_REFUSED,   /* by the host, or there is no room */
-    ML_ATTACH_BUSY,      /* a thread is unloading a library: all is as it was */
-    ML_ATTACH_NO_SOCKET, /* the process may make no socket pair */
-    ML_ATTACH_FILTERED   /* its seccomp filters forbid what recording needs */
+    ML_ATTACH_BEGUN,      /* a thread is in it */
+    ML_ATTACH_CONNECTED,  /* the host serves it */
+    ML_ATTACH_REFUSED,    /* by the host */
+    ML_ATTACH_BUSY,       /* a thread is unloading a library: all is as it was */
+    ML_ATTACH_NO_SOCKET,  /* the process may make no socket pair */
+    ML_ATTACH_FILTERED,   /* its seccomp filters forbid what recording needs */
+    ML_ATTACH_UNANSWERED, /* by the host, in time: all is as it was */
+    ML_ATTACH_NO_ROOM     /* for the memory that recording needs */
 };
 
 /* The seccomp filters that watch any thread of the process, each once, one behind the other. */

@@ -2,6 +2,7 @@
 attachment is had."""
 import fcntl
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -104,6 +105,35 @@ class Changes(attached.Case):
         time.sleep(0.3)
         entry = self.entry(self.finish(session), target.pid)
         self.assertGreater(entry["total_blocks"], 0, entry)
+
+
+class Silence(attached.Case):
+    def play(self, still_s):
+        """A host that stands still while the process waits for its answer, and goes on. Returns what it says, when the session is over."""
+        target = self.target()
+        with open(f"/proc/{target.pid}/mem", "rb") as memory:
+            fcntl.flock(memory, fcntl.LOCK_EX)  # the tracer waits in front of the process
+            session = subprocess.Popen(
+                [str(harness.MEMLOG), "attach", "--no-page", "--duration=3", "-o", str(self.folder / "dumps"), str(target.pid)],
+                env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            )
+            self.addCleanup(session.kill)
+            self.wait_for("its tracer", lambda: any(harness.comm_of(child) == "memlog-tracer" for child in harness.children_of(session.pid)))
+            session.send_signal(signal.SIGSTOP)
+        time.sleep(still_s)
+        session.send_signal(signal.SIGCONT)
+        _, said = session.communicate(timeout=harness.TIMEOUT)
+        target.tell("warm")
+        target.end()
+        return session.returncode, said
+
+    def test_a_host_that_answers_too_late_tries_again(self):
+        code, said = self.play(4)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(said.count("attached to "), 1, said)
+        (dump,) = (self.folder / "dumps").glob("*.exit.pftrace")
+        entries = self.report(dump)["processes"]
+        self.assertEqual([(entry["state"], entry["complete"], entry["trouble"]) for entry in entries], [("running", True, "")], entries)
 
 
 if __name__ == "__main__":

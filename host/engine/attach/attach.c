@@ -114,10 +114,10 @@ static void say_attached(const struct ml_attach_job *job, const struct ml_member
     );
 }
 
-/* Its libraries come and go while they are looked at. */
+/* Its libraries come and go while they are looked at, or this host had no time for its Hello. */
 static bool deserves_another_look(const struct ml_attach_job *job) {
     enum { LOOKS_MAX = 5 };
-    return job->end.is_finished && job->end.outcome == MEMLOG_TRACER_OUTCOME_CHANGED &&
+    return job->end.is_finished && job->end.outcome == MEMLOG_TRACER_OUTCOME_AGAIN &&
            job->looks + 1 < LOOKS_MAX && !job->engine->attaches->is_leaving;
 }
 
