@@ -165,10 +165,16 @@ RECORDED void looked_free(void *block) {
     recorded_free(block);
 }
 
-HOOK void free(void *block) {
-    if (ml_unlikely(ml_boot_store_owns(block))) {
+/* In a process whose boot store has blocks; this is none of it. */
+RECORDED void booted_free(void *block) {
+    if (ml_likely(ml_sampler_drops(ml_this_thread(), block))) {
+        ml_next.free(block);
         return;
     }
+    looked_free(block);
+}
+
+HOOK void free(void *block) {
     if (ml_sampler_filters(ml_this_thread())) {
         if (ml_likely(ml_sampler_drops(ml_this_thread(), block))) {
             ml_next.free(block); /* which has nothing to do for NULL */
@@ -177,12 +183,14 @@ HOOK void free(void *block) {
         looked_free(block);
         return;
     }
-    if (block == NULL) {
+    if (block == NULL || ml_boot_store_owns(block)) {
         return;
     }
     if (ml_hook_is_idle(ml_this_thread())) {
         APART;
         ml_next.free(block);
+    } else if (ml_sampler_filters_booted(ml_this_thread())) {
+        booted_free(block);
     } else {
         recorded_free(block);
     }
@@ -265,10 +273,13 @@ static void *const nothing_recorded = NULL;
 
 /* Whether the block that a realloc takes needs no record. */
 static inline bool resizes_unsaid(const void *block) {
-    const bool unsampled =
-        ml_sampler_filters(ml_this_thread()) && ml_sampler_drops(ml_this_thread(), block);
-    return (unsampled || ml_hook_is_idle(ml_this_thread())) &&
-           ml_likely(!ml_boot_store_owns(block));
+    struct ml_thread *thread = ml_this_thread();
+    if (ml_sampler_filters(thread)) {
+        return ml_sampler_drops(thread, block);
+    }
+    return ml_likely(!ml_boot_store_owns(block)) &&
+           (ml_hook_is_idle(thread) ||
+            (ml_sampler_filters_booted(thread) && ml_sampler_drops(thread, block)));
 }
 
 RECORDED void *recorded_realloc(void *block, size_t size) {

@@ -93,7 +93,8 @@ NEW_FORMS(NEW_HOOK)
     static ML_HOOK void hook_##form parameters {                                                   \
         struct ml_thread *thread = ml_this_thread();                                               \
         const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);        \
-        if (block != NULL && ml_sampler_filters(thread) && ml_sampler_drops(thread, block)) {      \
+        if (block != NULL && (ml_sampler_filters(thread) || ml_sampler_filters_booted(thread)) &&  \
+            ml_sampler_drops(thread, block)) {                                                     \
             ((void(*) parameters)next_form[form]) arguments;                                       \
             return;                                                                                \
         }                                                                                          \

@@ -15,16 +15,29 @@ static bool end_of_boot(void) {
     return ml_next.malloc != NULL;
 }
 
+static void *boot_malloc(size_t size);
+
+/* Whether to leave the store, behind a try to take `block` from it: it has no room, or another
+ * thread has found the functions meanwhile. Who records from then on looks once whether the store
+ * has blocks, behind that: so it sees this one, or this one is not used. */
+static bool is_over(const void *block) {
+    if (block == NULL) {
+        return end_of_boot();
+    }
+    void *(*now)(size_t) = __atomic_load_n(&ml_next.malloc, __ATOMIC_SEQ_CST);
+    return now != boot_malloc && now != NULL;
+}
+
 static void *boot_memalign(size_t alignment, size_t size) {
     void *block = ml_boot_store_take(alignment, size);
-    return block == NULL && end_of_boot() && ml_next.memalign != NULL
+    return is_over(block) && ml_next.memalign != NULL && ml_next.memalign != boot_memalign
                ? ml_next.memalign(alignment, size)
                : block;
 }
 
 static void *boot_malloc(size_t size) {
     void *block = ml_boot_store_take(1, size);
-    return block == NULL && end_of_boot() ? ml_next.malloc(size) : block;
+    return is_over(block) ? ml_next.malloc(size) : block;
 }
 
 /* The store is static memory: zero, and never used twice. */
@@ -34,7 +47,7 @@ static void *boot_calloc(size_t count, size_t size) {
         return NULL;
     }
     void *block = ml_boot_store_take(1, bytes);
-    return block == NULL && end_of_boot() ? ml_next.calloc(count, size) : block;
+    return is_over(block) ? ml_next.calloc(count, size) : block;
 }
 
 /* Only blocks of the store exist yet. Bytes behind the block are copied too, harmlessly. */
@@ -65,7 +78,7 @@ void ml_next_resolve(void) {
     ml_next.calloc = found.calloc;
     ml_next.realloc = found.realloc;
     ml_next.free = found.free;
-    ml_next.malloc = found.malloc;
+    __atomic_store_n(&ml_next.malloc, found.malloc, __ATOMIC_SEQ_CST);
     ml_symbol_next_function(&ml_next.posix_memalign, "posix_memalign");
     ml_symbol_next_function(&ml_next.aligned_alloc, "aligned_alloc");
     ml_symbol_next_function(&ml_next.memalign, "memalign");

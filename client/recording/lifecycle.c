@@ -11,6 +11,7 @@
 #include "client/recording/sampler.h"
 #include "client/recording/start.h"
 #include "client/startup/handshake.h"
+#include "client/state/boot_store.h"
 #include "client/state/visible.h"
 #include "client/stream/arena.h"
 #include "client/stream/decoy.h"
@@ -251,7 +252,10 @@ static void obey_control(uint64_t gate) {
 /* The thread has followed the control page of generation `control`. */
 static void has_seen(struct ml_thread *thread, uint32_t control) {
     thread->control = control;
-    thread->filters = thread->filter == ML_FILTER_SAMPLED ? control : 0;
+    const uint32_t filters = thread->filter == ML_FILTER_SAMPLED ? control : 0;
+    const bool is_booted = ml_boot_store_is_used();
+    thread->filters = is_booted ? 0 : filters;
+    thread->filters_booted = is_booted ? filters : 0;
 }
 
 /* A filter lets none of our calls through. This event stands for all that will be missing: it

@@ -80,6 +80,7 @@ static void measure_pass(void) {
 
 void ml_sampler_follow(struct ml_thread *thread, bool recording) {
     thread->filters = 0; /* until ml_lifecycle_may_record is done */
+    thread->filters_booted = 0;
     if (!recording) {
         ml_sampler_set_way(thread, 0);
         thread->interval = 0;

@@ -52,9 +52,16 @@ static inline bool ml_sampler_passes(struct ml_thread *thread, size_t size_bytes
     return true;
 }
 
-/* Whether only frees of sampled blocks leave the process. */
+/* Whether only frees of sampled blocks leave the process, and the boot store has no block that
+ * could be freed. */
 static inline bool ml_sampler_filters(const struct ml_thread *thread) {
     return ml_unlikely(thread->filters == ml_process_control_generation());
+}
+
+/* Whether only frees of sampled blocks leave the process, and the boot store has blocks: whoever
+ * asks has seen that this is none. */
+static inline bool ml_sampler_filters_booted(const struct ml_thread *thread) {
+    return ml_unlikely(thread->filters_booted == ml_process_control_generation());
 }
 
 /* Whether the free of that block needs no record: by the first load of the set, or by all of it. */

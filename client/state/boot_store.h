@@ -21,10 +21,15 @@ extern ML_OURS _Atomic size_t ml_boot_store_used; /* of its bytes; 0 in most pro
 /* Zeros; NULL: no room. */
 void *ml_boot_store_take(size_t alignment, size_t size);
 
-static inline bool ml_boot_store_owns(const void *block) {
+/* Whether it has blocks that may be freed. */
+static inline bool ml_boot_store_is_used(void) {
     return __builtin_expect(
-               atomic_load_explicit(&ml_boot_store_used, memory_order_relaxed) != 0, 0
-           ) &&
+        atomic_load_explicit(&ml_boot_store_used, memory_order_relaxed) != 0, 0
+    );
+}
+
+static inline bool ml_boot_store_owns(const void *block) {
+    return ml_boot_store_is_used() &&
            (uintptr_t)block - (uintptr_t)ml_boot_store < ML_BOOT_STORE_BYTES;
 }
 

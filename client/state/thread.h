@@ -47,7 +47,8 @@ struct ml_thread {
     uintptr_t hook_frame;   /* the frame of the hook that is at work, if one is */
     struct ml_lane *lane;   /* NULL: none yet, or given back */
     uint64_t left;          /* bytes that may be skipped; client/recording/sampler.h */
-    uint32_t filters;       /* `control` while only frees of sampled blocks are recorded; else 0 */
+    uint32_t filters;       /* `control` while only frees of sampled blocks are recorded, and none
+                               is of the boot store; else 0 */
     uint32_t skipped;       /* calls that were not recorded since the lane's last record */
     struct ml_lane *second; /* for a signal handler's events inside the hook */
     uint64_t rest;          /* further bytes up to the next point, behind `left` */
@@ -62,12 +63,13 @@ struct ml_thread {
     uint64_t held;          /* `left`, while a call that is passed over is in the next allocator */
     struct ml_thread_notes *notes; /* what the thread says of itself; NULL: nothing yet */
     uint8_t filter;                /* enum ml_filter */
-    uint8_t exit_rounds;  /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
-    uint8_t timed;        /* 0: the hook at work is not timed; else 1 and the spans that were */
-    uint32_t passed;      /* calls that were not recorded before those in `skipped` */
-    uint32_t passed_told; /* of both, what the staging counts */
-    uint32_t chance;      /* which hooks are timed */
-    uint64_t spent_ticks; /* by the hook that is timed, in our code */
+    uint8_t exit_rounds;     /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
+    uint8_t timed;           /* 0: the hook at work is not timed; else 1 and the spans that were */
+    uint32_t filters_booted; /* as `filters`, where the boot store has blocks */
+    uint32_t passed;         /* calls that were not recorded before those in `skipped` */
+    uint32_t passed_told;    /* of both, what the staging counts */
+    uint32_t chance;         /* which hooks are timed */
+    uint64_t spent_ticks;    /* by the hook that is timed, in our code */
 };
 
 enum { ML_THREAD_GONE = UINT8_MAX };

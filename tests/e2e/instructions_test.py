@@ -11,11 +11,11 @@ CALLGRIND = "/usr/libexec/valgrind/callgrind-amd64-linux"  # itself static: the 
 # Some 5 % above what it was: 153 for the shortest of stacks, 190 for sqlite3's 14 frames, both known from before.
 TIGHT_MOST = 161
 SQLITE_MOST = 200
-# By hooked entries 162 in the tight loop, within a tenth of what names cost. Passed over by sampling: 24, the jumps there and back included,
-# where names cost 15. Under glibc 2.43, whose own malloc takes more or less from run to run, 22 to 26.
+# By hooked entries 162 in the tight loop, within a tenth of what names cost. Passed over by sampling: 23, the jumps there and back included,
+# where names cost 12.7. Under glibc 2.43, whose own malloc takes more or less from run to run, 22 to 26.
 ENTRIES_MOST = 168
 ENTRIES_PASSED_MOST = 28
-NAMES_PASSED_MOST = 15.5
+NAMES_PASSED_MOST = 13.5
 # To decide by chance whether a recorded call is timed, and what one of sixteen does then.
 MEASURED_MOST = 30
 START_MOST = 130000  # in a program with few libraries
