@@ -192,7 +192,7 @@ OPENS_AND_CLOSES = """
 #include <pthread.h>
 #include <stdlib.h>
 static char **words;
-static volatile int ends;
+static volatile int ends, ignored;
 static void *opens(void *seed) {
     unsigned state = (unsigned)(long)seed;
     for (int i = 0; i < 100; i++) {
@@ -211,7 +211,7 @@ static void deep(int count, unsigned way) {
         free(malloc(100));
     } else if (way & 1) {
         deep(count - 1, way >> 1);
-        ends |= 0;
+        ignored = count;
     } else {
         deep(count - 1, way >> 1);
     }
