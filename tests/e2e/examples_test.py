@@ -26,6 +26,9 @@ print(len(kept), sys.getsizeof(kept[0]))
 sys.stdout.flush()
 """
 
+# What two renderers of the browser have of their documents: elements and texts.
+DOCUMENTS_BYTES = 2 * 2000 * (120 + 40)
+
 
 class Examples(harness.Case):
     def install(self):
@@ -128,13 +131,15 @@ class Examples(harness.Case):
 
     def look_at_browser(self, page, pid):
         """Its live page: all processes with their roles, and what they hold by heap and by type."""
+        # Its dump is of the first large renderer: the other processes may not have begun yet.
+        self.wait_for("both documents", lambda: self.live_by(page, "heap")["dom"] >= DOCUMENTS_BYTES)
         processes = page.json("/api/v1/processes")["processes"]
         self.assertEqual(collections.Counter(one["role"] for one in processes), {"browser": 1, "renderer": 2, "gpu": 1})
         self.assertEqual({one["parent_pid"] for one in processes if one["role"] != "browser"}, {pid})
         self.assertEqual([one["live_bytes"] > 40 << 20 for one in processes if one["role"] == "renderer"], [True, False])
         heaps = self.live_by(page, "heap")
         self.assertEqual(set(heaps), {"malloc", "dom"})
-        self.assertEqual(heaps["dom"], 2 * 2000 * (120 + 40))
+        self.assertEqual(heaps["dom"], DOCUMENTS_BYTES)
         self.assertGreater(heaps["malloc"], (40 << 20) + (3 << 20))
         types = self.live_by(page, "heap,type")
         self.assertEqual((types["Element"], types["Text"]), (2 * 2000 * 120, 2 * 2000 * 40))
