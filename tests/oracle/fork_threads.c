@@ -64,6 +64,9 @@ int main(int argc, char *argv[]) {
     for (unsigned i = 0; i < CHILDREN; i++) {
         between_forks();
         pid_t child = fork();
+        if (child < 0) {
+            ledger_die("fork failed"); /* waitpid would answer the same -1 */
+        }
         if (child == 0) {
             ledger_forked();
             child_life(i);
