@@ -64,10 +64,11 @@ static const char *reason_in_list(const char *reason) {
     return strncmp(reason, said, sizeof(said) - 1) == 0 ? reason + sizeof(said) - 1 : reason;
 }
 
-/* By a report of its parent's or its own. Of one in the middle of an exec, which has no name yet, a
- * report may speak of the program before. */
+/* By a report of its parent's or its own, which may come behind its end. Of one in the middle of an
+ * exec, which has no name yet, a report may speak of the program before. */
 static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one, bool is_over) {
-    if (!is_over && !ml_unrecorded_is_fork(one) && !ml_list_has_name(one)) {
+    const bool goes_on = !is_over && one->state == ML_MEMBER_RUNNING;
+    if (goes_on && !ml_unrecorded_is_fork(one) && !ml_list_has_name(one)) {
         return false;
     }
     const uint32_t count = engine->not_profiled_count;
