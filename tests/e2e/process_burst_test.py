@@ -1,4 +1,6 @@
 """A host that hears of processes late, because it was stopped or is busy, lists every one of them all the same."""
+# It chooses pids, and takes most of them: others would get one twice.
+# runner: alone
 import os
 import pathlib
 import subprocess
