@@ -105,7 +105,7 @@ UNDER_THREAD = {
 
 # Seconds for a whole executable or script; one that needs longer says so by a line `# runner: timeout=N`.
 UNIT_TIMEOUT = 480
-SCRIPT_TIMEOUT = 600
+SCRIPT_TIMEOUT = 900
 SANITIZE_FACTOR = 4
 
 # More programs than that failed: something is broken, and not the machine too busy.
@@ -521,8 +521,8 @@ def show(result, done, total):
 
 
 def default_jobs(cores):
-    """More than cores: many programs wait for most of their time, for looks at memory, servers and browsers."""
-    return cores + (cores + 1) // 2
+    """More than cores: most programs wait for more than half of their time, for looks at memory, servers and browsers."""
+    return 2 * cores
 
 
 def run_together(tests, jobs, results, count):
@@ -576,7 +576,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./test", description="Build and run every test.")
     parser.add_argument("--sanitize", action="store_true", help="unit tests under address+undefined as well")
     parser.add_argument("--ci", action="store_true", help="all of it: --sanitize and the checks of style and layers")
-    parser.add_argument("--jobs", type=int, default=default_jobs(os.cpu_count() or 1), help="programs at once (default: half again as many as cores)")
+    parser.add_argument("--jobs", type=int, default=default_jobs(os.cpu_count() or 1), help="programs at once (default: twice as many as cores)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="run only what contains NAME")
     options = parser.parse_args()
     options.sanitize = options.sanitize or options.ci

@@ -1,5 +1,4 @@
 """Callers and callees of one function, on the live page and in the page of a dump: a program whose callers and callees are known, to the byte."""
-# runner: timeout=600
 import json
 import os
 import subprocess

@@ -1,7 +1,6 @@
 """What memlog is put in front of runs as without it, and memlog says of each what it has seen and what not: kinds of programs (bystanders.py),
 each bare and under memlog. Same output, exit code and files, and the right word on coverage. The short form runs here; all kinds by
 `tests/e2e/bystanders.py`."""
-# runner: timeout=900
 import hashlib
 import os
 import re

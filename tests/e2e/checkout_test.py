@@ -1,4 +1,3 @@
-# runner: timeout=900
 """memlog builds and works wherever its checkout lies, and for an ordinary user: below /tmp, with signs in its path that shells and lists
 of paths act upon. Tests run there, too: of each kind that such a place, or a user without root's rights, has broken before."""
 import json

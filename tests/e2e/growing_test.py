@@ -1,5 +1,4 @@
 """Which functions grow steadily, on the page: a program with one leak and one cache, asked too early and again."""
-# runner: timeout=600
 import json
 import os
 import signal

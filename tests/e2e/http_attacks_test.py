@@ -1,5 +1,4 @@
 """The page's HTTP interface under attack: what it refuses, and that the run goes on meanwhile."""
-# runner: timeout=900
 import os
 import re
 import socket

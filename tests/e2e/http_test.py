@@ -1,5 +1,4 @@
 """The page's HTTP interface from outside: what it answers."""
-# runner: timeout=900
 import contextlib
 import json
 import os

@@ -1,6 +1,5 @@
 """Very many of something, in short: the scenes of many.py at a size that the tests have time for. The long form, with its figures:
 `tools/dev/soak --many`."""
-# runner: timeout=900
 import sys
 import unittest
 

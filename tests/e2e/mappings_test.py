@@ -1,5 +1,4 @@
 """Whose each page of a mapping is: programs that know their own mappings (tests/oracle/maps), held to the kernel's figures and to a dump's, page by page."""
-# runner: timeout=900
 import collections
 import json
 import os

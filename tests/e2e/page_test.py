@@ -1,5 +1,4 @@
 """The live page in a browser, over a run that a person would have: a web server in Python whose workers leak when they are asked to."""
-# runner: timeout=900
 import json
 import os
 import re

@@ -1,5 +1,4 @@
 """What a browser makes of our files: our own flame graph, catapult's trace viewer, speedscope."""
-# runner: timeout=900
 import collections
 import shutil
 import subprocess

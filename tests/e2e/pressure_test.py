@@ -1,7 +1,6 @@
 """More than memlog can take, and less than it needs: programs that do nothing but allocate, a service that is held back or short of
 memory, small pipes, few descriptors, a full disk, a user's quota of pipes. The program goes on within a bound and ends as it would;
 what was lost is counted by reason, and the counts add up (harness.unbalanced holds every dump of these runs to that)."""
-# runner: timeout=900
 import contextlib
 import ctypes
 import fcntl

@@ -1,7 +1,6 @@
 """Our side is killed at random moments: the program's output and exit code are as ever, it ends in time, and nothing of ours is left.
 
 What becomes of the profile then is another matter; here nobody looks at it."""
-# runner: timeout=900
 import contextlib
 import os
 import pathlib

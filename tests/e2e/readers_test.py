@@ -1,5 +1,4 @@
 """Real programs' dumps, one of each, read by those whom the formats are for: every total is the report's."""
-# runner: timeout=900
 import collections
 import re
 import shutil

@@ -1,6 +1,5 @@
 """Programs as people use them, with and without memlog: same output, exit code, environment and descriptor numbers, and a sane
 report. They come from the packages that tools/dev/setup installs for tests."""
-# runner: timeout=900
 import json
 import os
 import re

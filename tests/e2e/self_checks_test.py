@@ -1,7 +1,6 @@
 """The target cannot tell: programs' own self-checks bare and under memlog, exact and sampled, and what a program sees of itself.
 
 The short form of tests/e2e/self_checks.py, which has many more. The packages come with tools/dev/setup test."""
-# runner: timeout=900
 import unittest
 
 import harness
