@@ -160,7 +160,7 @@ else:
         tests[0].alone = True
         results, _, _ = self.play(*tests)
         self.assertEqual(list(results)[-1], "alone")
-        alone = ["tests/e2e/browser_figures_test.py", "tests/e2e/components_test.py"]
+        alone = ["tests/e2e/browser_figures_test.py", "tests/e2e/components_test.py", "tests/e2e/process_burst_test.py"]
         self.assertEqual([test.name for test in runner.script_tests() if test.alone], alone)
 
     def test_the_mark_is_found_in_the_sources_of_programs_and_scripts(self):
