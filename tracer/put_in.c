@@ -316,7 +316,7 @@ enum memlog_tracer_outcome ml_put_in_judge(struct ml_job *job) {
     default:
         ml_error_set(
             error,
-            "memlog has no room for it: too many processes, or too few descriptors (ulimit -n)"
+            "memlog did not take it, or it or memlog has too few descriptors left (ulimit -n)"
         );
         return ml_job_refused(job);
     }

@@ -59,7 +59,7 @@ static inline bool ml_sampler_filters(const struct ml_thread *thread) {
 }
 
 /* Whether only frees of sampled blocks leave the process, and the boot store has blocks: whoever
- * asks has seen that this is none. */
+ * asks has seen that this is none, or hooks an operator delete whose new does not call malloc. */
 static inline bool ml_sampler_filters_booted(const struct ml_thread *thread) {
     return ml_unlikely(thread->filters_booted == ml_process_control_generation());
 }
