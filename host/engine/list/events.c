@@ -15,6 +15,9 @@ enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 20 };
 /* A process that is ending is looked at again this soon. */
 static const uint64_t ending_look_ns = UINT64_C(20000000);
 
+/* The longest that the kernel is taken to be between an image and its event. */
+static const uint64_t seen_before_ns = UINT64_C(1000000000);
+
 /* A child of the program that the host is linked into. The process that starts a helper of the host
  * has been reaped by now. */
 static bool is_of_embedder(const struct ml_engine *engine, const struct ml_process_event *event) {
@@ -71,15 +74,33 @@ static void on_born(struct ml_engine *engine, const struct ml_process_event *eve
     (void)ml_list_add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);
 }
 
-static void on_exec(struct ml_engine *engine, const struct ml_process_event *event) {
+/* Whether the event is of the exec that made the image which was seen and read a moment before it:
+ * the kernel shows an image before it tells of it, and a process of a busy machine may wait in
+ * between. While it runs its image says so (ml_list_replace); this is of one that has ended. */
+static bool was_seen(const struct ml_unrecorded *one, const struct ml_process_event *event) {
+    const struct ml_process_facts facts = ml_process_facts(one->pid);
+    return one->is_before_event && ml_image_mark_is_known(&one->image) &&
+           event->monotonic_ns - one->identified_ns < seen_before_ns &&
+           (facts.has_ended || facts.start_ticks != one->start_ticks);
+}
+
+static void follow_exec(struct ml_engine *engine, const struct ml_process_event *event) {
     struct ml_member *member = ml_members_running(&engine->members, event->pid);
     struct ml_unrecorded *one = ml_unrecorded_running(&engine->unrecorded, event->pid);
     if (member != NULL && event->monotonic_ns > member->start.monotonic_ns) {
         ml_member_replaced(engine, member);
     } else if (member != NULL) {
         (void)ml_member_check_image(engine, member); /* mostly the exec that made it */
-    } else if (one != NULL && (ml_unrecorded_is_fork(one) || event->monotonic_ns > one->identified_ns)) {
+    } else if (one != NULL && (ml_unrecorded_is_fork(one) || (event->monotonic_ns > one->identified_ns && !was_seen(one, event)))) {
         ml_list_replace(engine, one);
+    }
+}
+
+static void on_exec(struct ml_engine *engine, const struct ml_process_event *event) {
+    follow_exec(engine, event);
+    struct ml_unrecorded *one = ml_unrecorded_running(&engine->unrecorded, event->pid);
+    if (one != NULL) { /* the next event is of the next exec */
+        one->is_before_event = false;
     }
 }
 

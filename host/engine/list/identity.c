@@ -30,7 +30,7 @@ struct identity {
     char executable[PATH_MAX];        /* "": unknown */
     struct ml_command_line line;
     bool has_line;
-    bool is_cut_off; /* by an exec: of the name alone it is likely whose it is */
+    bool is_name_alone; /* it has ended, or an exec has cut it off: whose the name is is likely */
 };
 
 static void forget_line(struct identity *identity) {
@@ -40,13 +40,17 @@ static void forget_line(struct identity *identity) {
     }
 }
 
-/* Whether the process still runs the image that `facts` are of; one that ends loses it. */
-static bool is_still(pid_t pid, const struct ml_process_facts *facts) {
+/* Whether the process still runs the image that `facts` are of. One that ends loses it, and keeps
+ * its name; whoever is gone may have been another before. */
+static bool is_still(pid_t pid, const struct ml_process_facts *facts, const char *name) {
     const struct ml_process_facts after = ml_process_facts(pid);
-    const bool is_over = after.has_ended || after.is_ending;
-    return is_over ||
-           (ml_image_mark_is_known(&facts->image) == ml_image_mark_is_known(&after.image) &&
-            !ml_image_mark_differs(&facts->image, &after.image));
+    if (after.has_ended || after.is_ending) {
+        char name_after[ML_PROCESS_NAME_BYTES];
+        ml_process_name(pid, name_after);
+        return strcmp(name_after, name) == 0;
+    }
+    return ml_image_mark_is_known(&facts->image) == ml_image_mark_is_known(&after.image) &&
+           !ml_image_mark_differs(&facts->image, &after.image);
 }
 
 /* Read what is of that image. False: nothing is. */
@@ -55,15 +59,15 @@ read_identity(struct identity *out_identity, pid_t pid, const struct ml_process_
     out_identity->executable[0] = '\0';
     out_identity->line = (struct ml_command_line){.count = 0};
     out_identity->has_line = false;
-    out_identity->is_cut_off = false;
+    out_identity->is_name_alone = facts->has_ended || facts->is_ending;
     ml_process_name(pid, out_identity->name); /* at once behind `facts` */
     if (facts->has_ended) {
         return true;
     }
     out_identity->has_line = ml_process_command_line(pid, &out_identity->line) == ML_OK;
     ml_process_executable(pid, out_identity->executable, sizeof(out_identity->executable));
-    out_identity->is_cut_off = !is_still(pid, facts);
-    if (out_identity->is_cut_off) {
+    if (!is_still(pid, facts, out_identity->name)) {
+        out_identity->is_name_alone = true;
         forget_line(out_identity);
         out_identity->executable[0] = '\0';
     }
@@ -110,7 +114,10 @@ bool ml_list_identify(
     if (!read_identity(&identity, one->pid, facts)) {
         return false;
     }
-    if (!identity.is_cut_off || !ml_list_has_name(one)) {
+    /* Beside what is known of a program it may be another's, which has come since. */
+    if (identity.is_name_alone && ml_list_has_name(one)) {
+        forget_line(&identity);
+    } else {
         note(engine, one, &identity, now);
     }
     return true;

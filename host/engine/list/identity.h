@@ -2,7 +2,8 @@
  *
  * Name, command line and executable are read one after the other, and an exec may come between any
  * two of them. So the image is looked at before and after. If it has changed only the name is
- * noted, which was read first. */
+ * noted, which was read first. So it is of a process that ends, whose image cannot be looked at any
+ * more. Where a name is known already nothing is noted then: whose it is may be another. */
 #ifndef MEMLOG_HOST_ENGINE_LIST_IDENTITY_H
 #define MEMLOG_HOST_ENGINE_LIST_IDENTITY_H
 
@@ -12,8 +13,8 @@
 bool ml_list_has_name(const struct ml_unrecorded *one);
 
 /* Read name, command line and executable in /proc. What cannot be read stays as it was. Of a zombie
- * only the name can be read. False: another program has taken its place since `facts` were read,
- * and nothing is noted, as some of it may be that program's. */
+ * only the name can be read, and is noted if none is known. False: another program has taken its
+ * place since `facts` were read, and nothing is noted, as some of it may be that program's. */
 bool ml_list_identify(
     struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_process_facts *facts
 );

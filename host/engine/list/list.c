@@ -136,6 +136,7 @@ struct ml_unrecorded *ml_list_add(
     if (is_forked) {
         inherit(engine, one, parent);
     } else {
+        one->is_before_event = true;
         ml_list_identify_newest(engine, one, &facts);
         ml_list_judge(engine, one);
     }
@@ -246,6 +247,7 @@ void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
         ml_list_forget_identity(one);
     }
     ml_list_forget_reason(one);
+    one->is_before_event = true;
     ml_list_identify_newest(engine, one, &facts);
     ml_list_judge(engine, one);
 }

@@ -52,6 +52,7 @@ struct ml_unrecorded {
     uint64_t start_ticks; /* 0: it was gone before the first look */
     uint64_t born_ns;     /* CLOCK_MONOTONIC: by the kernel's event, else when first seen */
     struct ml_image_mark image;
+    bool is_before_event;         /* its image was seen before the kernel's word of that exec */
     bool pid_passed_on;           /* to a process that started later */
     enum ml_unrecorded_kind kind; /* after its birth by ml_unrecorded_set_kind alone */
     enum ml_member_state state;
