@@ -3,7 +3,8 @@
 A fence ```sh is run by bash in a folder of the guide's own, one after another in one shell, and must end with 0. A fence ```text
 behind it is what it prints, in that order, with other lines in between: a number stands for any number, a unit of bytes or time for any,
 `...` for anything, and a name of Debian 12 for that of a later suite. ```console is not run: it needs another machine, or root. A fence
-```sh needs=PROGRAM is run where that is installed. A guide finds memlog in PATH and the tree in $TREE.
+```sh needs=PROGRAM is run where that is installed. A guide finds memlog in PATH and the tree in $TREE. Each port that it listens at is
+another, free one here: somebody else may have its own.
 """
 import os
 import pathlib
@@ -13,7 +14,7 @@ import signal
 import subprocess
 import unittest
 
-from e2e import harness
+from e2e import harness, servers
 
 DOCS = harness.ROOT / "docs"
 # What explains without a program to run, and what tells of runs that take minutes.
@@ -82,6 +83,13 @@ def of_later_suites(line):
     return line
 
 
+def at_free_ports(text):
+    ports = {port: str(servers.free_port()) for port in sorted(set(re.findall(r"--listen=127\.0\.0\.1:(\d+)", text)))}
+    for port, free in ports.items():
+        text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free}")
+    return text
+
+
 def missing(promised, output):
     """The first promised line that the output lacks, in their order; None."""
     at, lines = 0, output.splitlines()
@@ -102,7 +110,7 @@ class Guides(harness.Case):
         self.assertTrue(blocks and any(block.promised for block in blocks), f"{path.name} has no worked example")
         folder = self.folder / path.stem
         folder.mkdir()
-        script = "exec 2>&1\n" + "".join(f"{block.text}\necho \"{MARK} $?\"\n" for block in blocks)
+        script = at_free_ports("exec 2>&1\n" + "".join(f"{block.text}\necho \"{MARK} $?\"\n" for block in blocks))
         # The shell's own descriptors: what stays behind in the background must not keep the test waiting.
         with open(folder / ".output", "wb+") as output:
             env = self.environment(TREE=str(harness.ROOT), PATH=f"{harness.OUT}:/usr/bin:/bin:/usr/sbin", HOME=str(folder))

@@ -9,8 +9,8 @@ import time
 import urllib.error
 import urllib.request
 
-import collecting
 import harness
+from servers import free_port
 
 SERVER = shutil.which("clickhouse-server", path="/usr/sbin:/usr/bin:/usr/local/bin")
 
@@ -34,7 +34,7 @@ USERS = """<yandex><profiles><default><max_memory_usage>2000000000</max_memory_u
 class Server:
     def __init__(self, folder, user="default", password=""):
         self.folder, self.user, self.password = folder, user, password
-        self.http, self.tcp = collecting.free_port(), collecting.free_port()
+        self.http, self.tcp = free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.http}"
         self.process = None
 

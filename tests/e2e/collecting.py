@@ -7,19 +7,13 @@ import json
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import time
 import urllib.parse
 
 import harness
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+import servers
 
 
 def trace(rows, program="prog", build="b1", host="h1", time_ns=None, control=False, process="prog", role="main", version="", **told):
@@ -116,7 +110,7 @@ class Collector:
 
     def __init__(self, folder, *options, tokens=None, environment=None, place=None):
         self.folder, self.options, self.environment = folder, options, environment
-        self.port = free_port()
+        self.port = servers.free_port()
         self.store = folder / "fleet.db"
         self.place = place or f"sqlite:{self.store}"  # of the reports
         self.tokens_file = folder / "tokens"

@@ -19,6 +19,7 @@ import collecting
 import fleet_test
 import harness
 import schemas_test
+import servers
 from collecting import trace
 from fleet_test import CACHE, LEAK, MIB, NEW, OLD
 
@@ -224,7 +225,7 @@ class Always(Case):
             process.kill()  # before anybody has taken it
         self.assertEqual(len(json.loads((self.folder / "state.json").read_text())["pending"]), 1)
         webhook.status = 200
-        port = collecting.free_port()
+        port = servers.free_port()
         with self.watching(collector, words, f"--listen={port}") as process:
             self.wait_for("the finding", lambda: webhook.taken)
             self.wait_for("figures", lambda: "findings_sent_total 1" in self.metrics(port)[1])
@@ -259,7 +260,7 @@ class Always(Case):
         for name in ('quote"\\back', fleet_test.HOSTILE):
             self.build(collector, OLD, program=name)
             self.build(collector, NEW, times=2, program=name)
-        port = collecting.free_port()
+        port = servers.free_port()
         with self.watching(collector, f"--listen={port}"):
             self.wait_for("a round", lambda: self.is_round_done(port))
             text = self.metrics(port)[1]
