@@ -1,15 +1,14 @@
 // live.js URL DIR: use the live page over a run of tests/e2e/page_test.py, as a person would; screenshots go to DIR. What the program
 // shall do meanwhile is written to stdout, a line each; the test answers with a line on stdin when it is done.
-import { chromium } from "playwright-core";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
+import { launch, PATIENCE_MS } from "./browser.js";
 
 const [url, folder] = process.argv.slice(2);
-const PATIENCE_MS = 120000; // a hang is a failure, a loaded machine is none
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const tell = async (order) => { process.stdout.write(JSON.stringify({ order }) + "\n"); return (await lines.next()).value; };
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", timeout: PATIENCE_MS, args: ["--no-sandbox"] });
+const browser = await launch();
 const complaints = [];
 const asked = new Set();
 const answer = { faults: [] };

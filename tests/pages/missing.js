@@ -1,9 +1,8 @@
 // missing.js URL DIR: what the live page says of events and memory that nobody saw, and of each process at the tree's peak; screenshots go to DIR.
-import { chromium } from "playwright-core";
+import { launch, PATIENCE_MS } from "./browser.js";
 
 const [url, folder] = process.argv.slice(2);
-const PATIENCE_MS = 120000; // a hang is a failure, a loaded machine is none
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", timeout: PATIENCE_MS, args: ["--no-sandbox"] });
+const browser = await launch();
 const answer = { complaints: [], overflow: [] };
 
 for (const [width, colorScheme] of [[1280, "light"], [1280, "dark"], [1000, "light"], [700, "light"], [400, "dark"]]) {

@@ -1,13 +1,12 @@
 // two_ways.js URL DIR: look at a dump on the page by each order of frames; screenshots go to DIR. The answer: of each order the rows of the
 // table with their figures, what memlog said of the outermost frames, and the frames that the arrow keys find below the root.
-import { chromium } from "playwright-core";
 import { createRequire } from "node:module";
 import { readFile } from "node:fs/promises";
+import { launch, PATIENCE_MS } from "./browser.js";
 
 const [url, folder] = process.argv.slice(2);
-const PATIENCE_MS = 120000; // a hang is a failure, a loaded machine is none
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", timeout: PATIENCE_MS, args: ["--no-sandbox"] });
+const browser = await launch();
 const answer = { complaints: [], faults: [], orders: {} };
 
 try {

@@ -1,17 +1,16 @@
 // A person at the live page: contexts of some width and colour, orders to the test that holds the program, axe. Used by the drivers beside it.
-import { chromium } from "playwright-core";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { readFile } from "node:fs/promises";
+import { launch, PATIENCE_MS } from "./browser.js";
 
-const PATIENCE_MS = 120000; // a hang is a failure, a loaded machine is none
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 // Let `act` use the page; what it answers is printed, with what the page complained of, whom it asked, and its faults.
 export async function visit(act) {
   const [url, folder] = process.argv.slice(2);
   const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-  const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", timeout: PATIENCE_MS, args: ["--no-sandbox"] });
+  const browser = await launch();
   const seen = { complaints: [], faults: [] };
   const asked = new Set();
   const visitor = {
