@@ -12,10 +12,15 @@ bool ml_profile_text_eq(struct ml_profile_text a, struct ml_profile_text b) {
 }
 
 const char *ml_profile_hex(struct ml_profile_text build_id, char out_hex[ML_PROFILE_HEX_BYTES]) {
-    out_hex[0] = '\0';
+    static const char digits[] = "0123456789abcdef";
+    size_t count = 0;
+
     for (size_t i = 0; i < build_id.count_bytes && i < ML_BUILD_ID_MAX_BYTES; i++) {
-        snprintf(out_hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)build_id.bytes[i]);
+        const unsigned byte = (unsigned char)build_id.bytes[i];
+        out_hex[count++] = digits[byte >> 4];
+        out_hex[count++] = digits[byte & 15];
     }
+    out_hex[count] = '\0';
     return out_hex;
 }
 
