@@ -4,14 +4,15 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Until the child ends. End it when nobody wants its answer any more. */
-static void watch(int status_fd, pid_t child) {
+/* Until the child ends. End it when nobody wants its answer any more. False: nobody does. */
+static bool watch(int status_fd, pid_t child) {
     const int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
     struct pollfd fds[] = {{.fd = status_fd}, {.fd = pidfd, .events = POLLIN}};
     bool is_wanted = true;
@@ -23,6 +24,21 @@ static void watch(int status_fd, pid_t child) {
     }
     if (!is_wanted) {
         (void)kill(child, SIGKILL);
+    }
+    return is_wanted;
+}
+
+/* Children of the child's, which are this process's now. They die with their parent by themselves,
+ * but for one that has just been forked, stands still and has not asked for it yet. */
+static void end_left_ones(void) {
+    FILE *children = fopen("/proc/thread-self/children", "re");
+    int pid = 0;
+
+    while (children != NULL && fscanf(children, "%d", &pid) == 1) {
+        (void)kill(pid, SIGKILL);
+    }
+    if (children != NULL) {
+        (void)fclose(children);
     }
 }
 
@@ -43,15 +59,19 @@ void ml_watched_begin(int status_fd) {
         return;
     }
     if (child > 0) {
-        watch(status_fd, child);
+        (void)signal(SIGPIPE, SIG_IGN); /* who does not want the status may not read it */
+        const bool is_wanted = watch(status_fd, child);
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
         (void)!write(status_fd, &status, sizeof status);
         (void)close(status_fd);
         /* A helper that hangs in a file system ends when it can, and is not the host's to wait
          * for. */
-        while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
-        }
+        do {
+            if (!is_wanted) {
+                end_left_ones();
+            }
+        } while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
     }
     _exit(EXIT_SUCCESS);
 }
