@@ -86,7 +86,6 @@ LONGEST_FIRST = (
     "tests/e2e/symbols_test.py",
     "tests/e2e/oracle_test.py",
     "client/stream/lease_test",
-    "service/heap/live_map_test",
     "service/session/race_oracle_test",
     "service/session/oracle_test",
 )

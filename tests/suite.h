@@ -1,4 +1,6 @@
-/* How a program of unit tests ends: its one test case is run, and counted. Room: tests. */
+/* How a program of unit tests ends: its one test case is run, and counted. Room: tests.
+ *
+ * Who links it has assertions that cost next to nothing while they hold (suite.c). */
 #ifndef MEMLOG_TESTS_SUITE_H
 #define MEMLOG_TESTS_SUITE_H
 
