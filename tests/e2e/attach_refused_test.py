@@ -97,8 +97,7 @@ class Refused(attached.Case):
             self.skipTest("no go")
         source = self.folder / "program.go"
         source.write_text('package main\nimport ("fmt"; "time")\nfunc main() { fmt.Println("ready"); time.Sleep(1000 * time.Second) }\n')
-        env = self.environment(GOCACHE=str(self.folder / "go-cache"), GO111MODULE="off", CGO_ENABLED="0")
-        subprocess.run(["go", "build", "-o", self.folder / "program", source], env=env, check=True, cwd=self.folder)
+        harness.go_build(self.folder / "program", source, CGO_ENABLED="0")
         target = attached.Target(self, [self.folder / "program"]).ready()
         self.refused(target.pid, "Go")
         self.assertIsNone(target.process.poll())

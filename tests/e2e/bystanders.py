@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 
+import harness
 import servers
 
 SEEN, UNSEEN, UNRECORDED, BY_READING = "seen", "unseen", "unrecorded", "by reading"
@@ -84,8 +85,7 @@ def text(name, content, mode=0o644):
 def go_program(source, **environment):
     def build(folder):
         (folder / "main.go").write_text(source)
-        env = {**os.environ, "GO111MODULE": "off", "GOCACHE": "/tmp/memlog-bystanders-go", "GOFLAGS": "-trimpath", **environment}
-        subprocess.run(["go", "build", "-o", "program", "main.go"], check=True, cwd=folder, env=env, capture_output=True)
+        harness.go_build(folder / "program", folder / "main.go", **environment)
         (folder / "main.go").unlink()
 
     return build

@@ -63,8 +63,7 @@ class Loading(harness.Case):
         path = self.folder / "parent"
         if not path.exists():
             (self.folder / "parent.go").write_text(PARENT)
-            env = dict(os.environ, CGO_ENABLED="0", GOCACHE=str(self.folder / "go"), GO111MODULE="off")
-            subprocess.run(["go", "build", "-o", path, self.folder / "parent.go"], check=True, env=env)
+            harness.go_build(path, self.folder / "parent.go", CGO_ENABLED="0")
         return str(path)
 
     def script(self):

@@ -364,8 +364,7 @@ class Lists(harness.Case):
     def test_what_a_go_program_starts_is_listed(self):
         source = 'package main\nimport "C"\nimport "os/exec"\nfunc main() { exec.Command("/bin/sleep", "0.5").Run() }\n'
         (self.folder / "spawns.go").write_text(source)
-        env = {**os.environ, "GOCACHE": str(self.folder / "go-cache"), "GO111MODULE": "off"}
-        subprocess.run(["go", "build", "-o", self.folder / "spawns", self.folder / "spawns.go"], check=True, env=env)
+        harness.go_build(self.folder / "spawns", self.folder / "spawns.go")
         for way in SOURCES:
             with self.subTest(source=way):
                 run = self.run_by(way, self.folder / "spawns")
