@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -110,6 +111,17 @@ class Parsers(Case):
         self.wait_for("the rest", lambda: collector.figures("red")["waiting"] <= 1)  # the one that is never read
         self.assertLessEqual({one["guid"] for one in collector.ask("reports", team="red")["reports"]}, {"mutated", "again", "babble"})
         self.assertLess(high_water(collector.process.pid), 512 * MIB)
+
+    def test_a_reading_that_never_ends_dies_with_its_collector(self):
+        collector = self.with_stand_in()
+        self.assertEqual(collector.send(packed(trace([(LEAK, 1000, 0, 0)])) + b"|never", guid="never", team="red"), 200)
+        (reading,) = self.wait_for("a reading", lambda: harness.children_of(collector.process.pid))
+        alive = os.pidfd_open(reading)
+        self.addCleanup(os.close, alive)
+        self.wait_for("its stand-in", lambda: harness.comm_of(reading) == "memlog-analyzer")
+        collector.stop(signal.SIGKILL)
+        ended, _, _ = select.select([alive], [], [], harness.TIMEOUT)
+        self.assertTrue(ended)
 
     def test_what_the_machine_does_to_a_reading_is_no_fault_of_the_report(self):
         """While memlog is installed anew its analyzer is away for a moment; where memory is short the kernel kills it."""

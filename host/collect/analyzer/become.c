@@ -1,10 +1,12 @@
 #include "host/collect/analyzer/become.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -32,6 +34,13 @@ static void die_first(void) {
     }
 }
 
+/* Whoever it reads for may be killed. False: that has happened, and nobody holds the other end. */
+static bool end_with_collector(void) {
+    struct pollfd collector = {.fd = COLLECTOR_FD};
+    return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && poll(&collector, 1, 0) >= 0 &&
+           (collector.revents & (POLLHUP | POLLERR)) == 0;
+}
+
 void ml_analyzer_become(const char *path, const char *command, int file_fd, int socket_fd) {
     static char name[] = "memlog";
     char word[COMMAND_BYTES];
@@ -55,8 +64,8 @@ void ml_analyzer_become(const char *path, const char *command, int file_fd, int 
     }
     ml_close_above(COLLECTOR_FD);
     die_first();
-    if (limit_cpu() && limit(RLIMIT_AS, ML_ANALYZER_MEMORY_BYTES) && limit(RLIMIT_CORE, 0) &&
-        limit(RLIMIT_FSIZE, 0)) {
+    if (end_with_collector() && limit_cpu() && limit(RLIMIT_AS, ML_ANALYZER_MEMORY_BYTES) &&
+        limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, 0)) {
         (void)execve(path, arguments, environment);
     }
     _exit(ML_ANALYZER_NOT_STARTED);

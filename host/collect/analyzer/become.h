@@ -16,7 +16,7 @@ enum { ML_ANALYZER_CPU_S = 60 };
 enum { ML_ANALYZER_NOT_STARTED = 127 };
 
 /* `command` of it, of at most 15 letters: `file_fd` is its stdin, `socket_fd` its descriptor 3. It
- * does not return. */
+ * ends with the thread that forked it, and does not return. */
 void ml_analyzer_become(const char *path, const char *command, int file_fd, int socket_fd);
 
 #endif
