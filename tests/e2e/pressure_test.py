@@ -426,7 +426,7 @@ print(fcntl.fcntl(ends[1], 1032), os.write(ends[1], bytes(65536)))
         process = self.start(PYTHON, "-c", self.FAMILY, str(self.MANY), user=USER)
         self.assertEqual(process.stdout.readline(), b"up\n")
         pipes = self.wait_for(
-            "everybody's pipe", lambda: (lambda all: len(all) > self.MANY and all)(pipes_of(process)),
+            "everybody's pipe", lambda: (lambda all: len(all) > self.MANY and all)(pipes_of(process)), timeout=3 * harness.TIMEOUT,
             seen=lambda: f"but {len(pipes_of(process))}: " + subprocess.run(
                 [str(harness.MEMLOG), "ps"], capture_output=True, env=self.environment(), user=USER, group=USER, extra_groups=[], check=False,
             ).stdout.decode(),
