@@ -74,10 +74,14 @@ static void on_born(struct ml_engine *engine, const struct ml_process_event *eve
     (void)ml_list_add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);
 }
 
-/* Whether the event is of the exec that made the image which was seen and read a moment before it:
- * the kernel shows an image before it tells of it, and a process of a busy machine may wait in
- * between. While it runs its image says so (ml_list_replace); this is of one that has ended. */
+/* Whether what the event tells was read already. The kernel shows an image before it tells of its
+ * exec, and a process of a busy machine may wait in between: so may the event be of the image that
+ * was seen a moment before it. While it runs its image says so (ml_list_replace); this is of one
+ * that has ended. */
 static bool was_seen(const struct ml_unrecorded *one, const struct ml_process_event *event) {
+    if (event->monotonic_ns <= one->identified_ns) {
+        return true;
+    }
     const struct ml_process_facts facts = ml_process_facts(one->pid);
     return one->is_before_event && ml_image_mark_is_known(&one->image) &&
            event->monotonic_ns - one->identified_ns < seen_before_ns &&
@@ -91,7 +95,7 @@ static void follow_exec(struct ml_engine *engine, const struct ml_process_event 
         ml_member_replaced(engine, member);
     } else if (member != NULL) {
         (void)ml_member_check_image(engine, member); /* mostly the exec that made it */
-    } else if (one != NULL && (ml_unrecorded_is_fork(one) || (event->monotonic_ns > one->identified_ns && !was_seen(one, event)))) {
+    } else if (one != NULL && (ml_unrecorded_is_fork(one) || !was_seen(one, event))) {
         ml_list_replace(engine, one);
     }
 }
