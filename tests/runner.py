@@ -276,7 +276,7 @@ def longest(results):
 
 def closing(results, flaky):
     """The last thing in a log: all failures, what passed at its second chance alone, and the sums."""
-    lines = []
+    lines = longest(results)
     failed = sorted((result for result in results if result.failed), key=lambda one: one.name)
     for result in failed:
         lines += asserted(result, f"FAILED {result.name}")
@@ -285,7 +285,6 @@ def closing(results, flaky):
     for result in sorted(flaky, key=lambda one: one.name):
         lines.append(f"FLAKY {result.name}: failed beside others (load {result.load:.1f}), passed alone")
         lines += ["    " + line for line in asserted(result, "it had failed")]
-    lines += longest(results)
     skipped = sum(result.skipped for result in results)
     lines.append(
         f"{sum(result.passed for result in results)} passed, {sum(result.failed for result in results)} failed"

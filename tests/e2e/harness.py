@@ -350,5 +350,6 @@ def run_words(words, cwd, env, stdin, timeout):
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
-        raise AssertionError(f"{words} took over {timeout} s; stderr: {err.decode(errors='replace')[-2000:]}") from None
+        said = "; ".join(f"{name}: {text.decode(errors='replace')[-2000:]}" for name, text in (("stdout", out), ("stderr", err)))
+        raise AssertionError(f"{words} took over {timeout} s; {said}") from None
     return subprocess.CompletedProcess(words, process.returncode, out, err)
