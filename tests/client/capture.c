@@ -18,7 +18,7 @@
 
 #include "ipc/wire/lease.h"
 #include "mojom_like_idl/contracts/heap_client_mojom.h"
-#include "mojom_like_idl/contracts/heap_tracer_mojom.h"
+#include "tests/client/capture_running.h"
 
 /* Of one run: the socket, and another name of the library, as LD_PRELOAD takes none with a blank.
  */
@@ -63,15 +63,7 @@ static int listen_somewhere(void) {
     return fd;
 }
 
-struct received {
-    uint8_t packet[8192];
-    size_t count_bytes;
-    int fds[ML_HANDLES_MAX];
-    size_t fds_count;
-    pid_t pid;
-};
-
-static bool receive(int fd, struct received *out) {
+static bool receive(int fd, struct capture_message *out) {
     char control[512];
     struct iovec piece = {.iov_base = out->packet, .iov_len = sizeof(out->packet)};
     struct msghdr message = {
@@ -185,7 +177,10 @@ welcome(struct capture *capture, const struct capture_options *options, int fd, 
 }
 
 static void take_message(
-    struct capture *capture, const struct capture_options *options, int fd, struct received *got
+    struct capture *capture,
+    const struct capture_options *options,
+    int fd,
+    struct capture_message *got
 ) {
     struct memlog_client_hello_request hello;
     struct memlog_client_forked_request forked;
@@ -411,104 +406,6 @@ static void decode(struct captured_process *process) {
     qsort(process->events, process->events_count, sizeof(struct captured_event), by_time);
 }
 
-/* ---- a process that runs already */
-
-/* Field 22 of its stat. */
-static void read_start_time(pid_t pid, char *out_ticks, size_t room) {
-    char path[64];
-    char text[1024] = "";
-    unsigned long long ticks = 0;
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
-    (void)close(fd);
-    const char *at = strrchr(text, ')');
-    ck_assert_ptr_nonnull(at);
-    for (int field = 2; field < 22; field++) {
-        at = strchr(at + 1, ' ');
-        ck_assert_ptr_nonnull(at);
-    }
-    ticks = strtoull(at, NULL, 10);
-    (void)snprintf(out_ticks, room, "%llu", ticks);
-}
-
-/* Have the tracer attach it; returns our end of what they say. */
-static int start_tracer(pid_t target) {
-    int ends[2];
-    char pid_text[16];
-    char ticks[32];
-    (void)snprintf(pid_text, sizeof(pid_text), "%d", (int)target);
-    read_start_time(target, ticks, sizeof(ticks));
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    const pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
-    if (pid == 0) {
-        const char *tracer =
-            access("memlog-tracer", X_OK) == 0 ? "./memlog-tracer" : "out/memlog-tracer";
-        (void)dup2(ends[1], 3);
-        (void)close_range(4, ~0u, 0);
-        (void)execl(tracer, tracer, "attach", pid_text, ticks, (char *)NULL);
-        _exit(127);
-    }
-    (void)close(ends[1]);
-    return ends[0];
-}
-
-/* The program is ready. */
-static void wait_until_ready(int output_fd) {
-    char byte = 0;
-    while (read(output_fd, &byte, 1) > 0) {
-    }
-    (void)close(output_fd);
-}
-
-/* What a tracer says: the process's connection, then how it went. */
-static void hear_tracer(struct capture *capture, struct received *got, int *out_connection) {
-    struct memlog_tracer_connected_request connected;
-    struct memlog_tracer_finished_request finished;
-    if (memlog_tracer_connected_request_decode(
-            0, got->packet, got->count_bytes, got->fds, got->fds_count, NULL, 0, &connected
-        ) == ML_OK) {
-        *out_connection = connected.connection;
-        return;
-    }
-    ck_assert_int_eq(
-        memlog_tracer_finished_request_decode(
-            0, got->packet, got->count_bytes, NULL, 0, NULL, 0, &finished
-        ),
-        ML_OK
-    );
-    capture->attached_functions = finished.traced.functions;
-    if (finished.outcome != MEMLOG_TRACER_OUTCOME_DONE) {
-        (void)snprintf(
-            capture->trouble,
-            sizeof(capture->trouble),
-            "%.*s",
-            (int)finished.reason.count_bytes,
-            finished.reason.data
-        );
-    }
-}
-
-static pid_t start_bare(char *const arguments[]) {
-    int ends[2];
-    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    const pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
-    if (pid == 0) {
-        (void)dup2(ends[1], STDOUT_FILENO);
-        (void)close_range(3, ~0u, 0);
-        (void)execv(arguments[0], arguments);
-        _exit(127);
-    }
-    (void)close(ends[1]);
-    wait_until_ready(ends[0]);
-    return pid;
-}
-
-/* ---- */
-
 static pid_t start(char *const arguments[]) {
     const pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
@@ -530,7 +427,7 @@ static bool round_of(
     int *connections,
     size_t *connections_count
 ) {
-    static struct received got;
+    static struct capture_message got;
     bool any = false;
     struct pollfd wait = {.fd = listener, .events = POLLIN};
     while (poll(&wait, 1, 0) > 0) {
@@ -569,18 +466,18 @@ void capture_run(
     if (options->signals != SIGNALS_DO_NOTHING) {
         listen_to_wishes();
     }
-    const pid_t pid = options->attach ? start_bare(arguments) : start(arguments);
-    int tracer = options->attach ? start_tracer(pid) : -1;
+    const pid_t pid = options->attach ? capture_start_bare(arguments) : start(arguments);
+    int tracer = options->attach ? capture_start_tracer(pid) : -1;
     bool ended = false;
     /* A little longer than the program itself: what it forked may still say something. */
     for (int quiet = 0; quiet < (options->signals != SIGNALS_DO_NOTHING ? 500 : 50) || !ended;) {
         const bool any = round_of(out_capture, options, listener, connections, &connections_count);
         struct pollfd says = {.fd = tracer, .events = POLLIN};
-        static struct received got;
+        static struct capture_message got;
         if (tracer >= 0 && poll(&says, 1, 0) > 0) {
             if (receive(tracer, &got)) {
                 int connection = -1;
-                hear_tracer(out_capture, &got, &connection);
+                capture_hear_tracer(out_capture, &got, &connection);
                 if (connection >= 0) {
                     connections[connections_count++] = connection;
                 }
@@ -640,79 +537,4 @@ void capture_profile(
     *out_part = *process;
     out_part->events = process->events + first;
     out_part->events_count = end - first;
-}
-
-/* ---- a simple model of what the events mean ---- */
-
-struct block {
-    uint64_t address, size_bytes;
-};
-
-struct model {
-    struct block *table;
-    size_t mask;
-};
-
-static struct block *slot_of(struct model *model, uint64_t address) {
-    size_t slot = (address * 0x9e3779b97f4a7c15u >> 20) & model->mask;
-    while (model->table[slot].address != 0 && model->table[slot].address != address) {
-        slot = (slot + 1) & model->mask;
-    }
-    return &model->table[slot];
-}
-
-/* A dead block keeps its slot, marked by a size that no block has. */
-static const uint64_t DEAD = UINT64_MAX;
-
-struct captured_sums capture_sums(const struct captured_process *process) {
-    struct captured_sums sums = {0};
-    struct model model = {.mask = 1};
-    struct block resized[256] = {0};
-    while (model.mask < process->events_count * 2 + 16) {
-        model.mask = model.mask * 2 + 1;
-    }
-    model.table = calloc(model.mask + 1, sizeof(struct block));
-    ck_assert_ptr_nonnull(model.table);
-    for (size_t i = 0; i < process->events_count; i++) {
-        const struct ml_event *event = &process->events[i].event;
-        struct block *block = slot_of(&model, event->block.address);
-        struct block *pending = &resized[process->events[i].lane % 256];
-        switch (event->kind) {
-        case ML_EVENT_ALLOC:
-            if (block->address != 0 && block->size_bytes != DEAD) {
-                sums.double_allocs++;
-                sums.live_bytes -= block->size_bytes;
-                sums.live_blocks--;
-            }
-            *block = (struct block){event->block.address, event->block.size_bytes};
-            sums.live_bytes += block->size_bytes;
-            sums.total_bytes += block->size_bytes;
-            sums.live_blocks++;
-            sums.total_blocks++;
-            break;
-        case ML_EVENT_FREE:
-        case ML_EVENT_RESIZE:
-            if (block->address == 0 || block->size_bytes == DEAD) {
-                sums.unknown_frees++;
-                *pending = (struct block){0};
-                break;
-            }
-            *pending = *block;
-            sums.live_bytes -= block->size_bytes;
-            sums.live_blocks--;
-            block->size_bytes = DEAD;
-            break;
-        case ML_EVENT_CANCEL:
-            if (pending->address != 0) {
-                *slot_of(&model, pending->address) = *pending;
-                sums.live_bytes += pending->size_bytes;
-                sums.live_blocks++;
-            }
-            break;
-        default:
-            break;
-        }
-    }
-    free(model.table);
-    return sums;
 }
