@@ -28,7 +28,8 @@ def pages_of(pid):
     return found
 
 
-# At each line they do the same work. What they did before is warm: their own caches are full. No number is made of an address:
+# At each line they do the same work, and have freed all of it that they free before they say so. What they did before is warm: their own caches
+# are full. No number is made of an address:
 # Debian's python3 has its heap about 1 GiB, below which a number is 28 bytes and above which it is 32.
 WORK_PYTHON = """
 import json, sys
@@ -42,8 +43,10 @@ for line in sys.stdin:
 WORK_PERL = """
 $| = 1; print "ready\\n"; my @kept;
 while (<STDIN>) {
-    my %rows = map { $_ => "x" x ($_ % 97) } 1 .. 3000;
-    push @kept, [map { { n => $_, text => $rows{$_} } } sort keys %rows];
+    {
+        my %rows = map { $_ => "x" x ($_ % 97) } 1 .. 3000;
+        push @kept, [map { { n => $_, text => $rows{$_} } } sort keys %rows];
+    }
     print "done\\n";
 }
 """
