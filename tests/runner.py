@@ -11,7 +11,7 @@ the preload too, under undefined alone, built in out-undefined (the oracle's pro
 what threads share without locks, and the service on several cores, under thread, built in out-thread.
 A unit or script that fails is run once more when all else is done, alone: a machine that stands still under others breaks limits that
 are there against hanging. Passes it then, it counts as passed, and a line FLAKY before the last tells of it. None of that for checks, for what a
-sanitizer reported, for whoever says `# runner: no second chance` in its source or in its output, nor when more than three failed.
+sanitizer reported, for whoever says `# runner: no second chance` in its source or in its output, nor when more than eight failed.
 A script that others would notice, or that measures what they do, says `# runner: alone`, and runs when they are done.
 The builds for sanitizers and the lint take what tests leave of the processors, from the start: most tests wait for most of their time.
 Closes with what each failed test asserted and the line `N passed, N failed`: who sees the end of a log alone knows what happened.
@@ -108,7 +108,7 @@ SCRIPT_TIMEOUT = 900
 SANITIZE_FACTOR = 4
 
 # More programs than that failed: something is broken, and not the machine too busy.
-SECOND_CHANCES = 3
+SECOND_CHANCES = 8
 # What guards exactness says so, in a line of its source or, once it knows that a figure is wrong, of its output.
 NO_SECOND_CHANCE = re.compile(r"^(?:# |/\* )runner: no second chance(?: \*/)?$", re.M)
 SANITIZER_REPORT = re.compile(r"^.*(?:ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w+Sanitizer|: runtime error: ).*$", re.M)

@@ -112,7 +112,7 @@ class Checkout(unittest.TestCase):
         built = self.words("tools/dev/build", "out", "tools/bench:bench", *targets, timeout=BUILD_S)
         self.assertEqual(built.returncode, 0, built.stderr.decode(errors="replace"))
         with self.subTest(names=UNITS):
-            answer = self.words("/usr/bin/python3", "tests/runner.py", *UNITS)
+            answer = self.words("/usr/bin/python3", "tests/runner.py", *UNITS, timeout=BUILD_S)  # longer than one that hangs, which is then named
             self.assertEqual(answer.returncode, 0, answer.stdout.decode(errors="replace"))
             self.assertNotIn(b"FLAKY", answer.stdout)
         # Built from Debian's source, and nothing to this.
