@@ -15,11 +15,15 @@ enum {
     OBJECTS_MAX = 16,
     /* In a process that runs, other threads may unload what is behind the program itself. */
     LOADED_MAX = ML_ATTACHED ? 1 : 4096,
-    STEP_BYTES = 4,         /* tables and their entries begin there */
-    COMMON_BYTES_MIN = 16,  /* of a common entry: its length, id, version, letters, the rest */
-    COMMON_BYTES_MAX = 1024 /* it describes what functions have in common, and is short */
+    STEP_BYTES = 4,          /* tables and their entries begin there */
+    COMMON_BYTES_MIN = 16,   /* of a common entry: its length, id, version, letters, the rest */
+    COMMON_BYTES_MAX = 1024, /* it describes what functions have in common, and is short */
+    /* A linker puts the table at an end of its segment, beside what else describes code. All that
+     * takes less than so much for each byte of code, and a little. */
+    BYTES_A_CODE_BYTE = 8,
+    EDGE_BYTES_MIN = 1 << 16
 };
-static const uint64_t SEGMENT_BYTES_MAX = UINT64_C(1) << 28; /* to be read through at a start */
+static const uintptr_t EDGE_BYTES_MAX = (uintptr_t)1 << 27; /* to be read at a start */
 
 /* Written by ml_unindexed_find alone. A forked child has its parent's. */
 static struct ml_cfi_pair pairs[PAIRS_MAX];
@@ -117,6 +121,19 @@ static void sort(struct ml_cfi_pair *list, size_t count) {
     }
 }
 
+static uintptr_t aligned(uintptr_t at) {
+    return (at + STEP_BYTES - 1) & ~(uintptr_t)(STEP_BYTES - 1);
+}
+
+/* How far from its ends a segment is looked at. Data in between may be of any size, and looking
+ * would bring all of it into memory. */
+static uintptr_t edge_bytes(uintptr_t code_bytes) {
+    const uintptr_t bytes = code_bytes < EDGE_BYTES_MAX / BYTES_A_CODE_BYTE
+                                ? EDGE_BYTES_MIN + code_bytes * BYTES_A_CODE_BYTE
+                                : EDGE_BYTES_MAX;
+    return bytes < EDGE_BYTES_MAX ? bytes : EDGE_BYTES_MAX;
+}
+
 size_t ml_unindexed_scan(
     const struct ml_cfi_table *segment,
     uintptr_t code_lo,
@@ -133,12 +150,15 @@ size_t ml_unindexed_scan(
         .pairs = out_pairs,
         .most = most};
     const uintptr_t end = segment->segment_hi;
-    uintptr_t at = (segment->segment_lo + STEP_BYTES - 1) & ~(uintptr_t)(STEP_BYTES - 1);
+    const uintptr_t edge = edge_bytes(code_lo < code_hi ? code_hi - code_lo : 0);
+    uintptr_t at = aligned(segment->segment_lo);
     while (at >= STEP_BYTES && at < end && end - at >= COMMON_BYTES_MIN) {
         const size_t before = scan.count;
         const uintptr_t behind = may_begin(segment, at) ? take_all(&scan, at) : at;
-        at = scan.count > before ? (behind + STEP_BYTES - 1) & ~(uintptr_t)(STEP_BYTES - 1)
-                                 : at + STEP_BYTES;
+        at = scan.count > before ? aligned(behind) : at + STEP_BYTES;
+        if (at - segment->segment_lo >= edge && at < end && end - at > edge) {
+            at = aligned(end - edge);
+        }
     }
     if (scan.count > most) {
         return SIZE_MAX;
@@ -181,8 +201,7 @@ index_object(const ElfW(Phdr) * headers, uint32_t count, uintptr_t bias, size_t 
     for (uint32_t i = 0; i < count && tables_count < OBJECTS_MAX; i++) {
         const uintptr_t lo = bias + headers[i].p_vaddr;
         struct ml_cfi_table table = {.segment_lo = lo, .segment_hi = lo + headers[i].p_filesz};
-        if (headers[i].p_type != PT_LOAD || (headers[i].p_flags & (PF_R | PF_W)) != PF_R ||
-            headers[i].p_filesz > SEGMENT_BYTES_MAX) {
+        if (headers[i].p_type != PT_LOAD || (headers[i].p_flags & (PF_R | PF_W)) != PF_R) {
             continue;
         }
         table.base = lo < code_lo ? lo : code_lo;

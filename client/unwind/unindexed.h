@@ -21,7 +21,8 @@ void ml_unindexed_find(void);
 struct ml_cfi_table ml_unindexed_table(uintptr_t segment_lo, uintptr_t segment_hi);
 
 /* Index what lies in a mapped segment and describes code in [code_lo, code_hi), in the order of the
- * code. Offsets are from `base`. Returns how many; SIZE_MAX: more than `most`. */
+ * code. Of a large segment the ends alone are read, by how much code there is. Offsets are from
+ * `base`. Returns how many; SIZE_MAX: more than `most`. */
 size_t ml_unindexed_scan(
     const struct ml_cfi_table *segment,
     uintptr_t code_lo,

@@ -26,9 +26,13 @@ static uint64_t draw(void) {
     return next;
 }
 
+static void find_libc(void) {
+    ck_assert(ml_image_find((uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &image));
+}
+
 /* The segment of libc's table, moved to where what is around it faults. */
 static struct ml_cfi_table setup_copy(void) {
-    ck_assert(ml_image_find((uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &image));
+    find_libc();
     const size_t bytes = image.cfi.segment_hi - image.cfi.segment_lo;
     const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
     memory_bytes = pages + 2 * PAGE;
@@ -120,6 +124,32 @@ START_TEST(it_survives_random_damage_and_each_end) {
 }
 END_TEST
 
+/* The table at one end, and between both what faults. */
+static void expect_found_at_an_end(bool at_start) {
+    const size_t bytes = image.cfi.segment_hi - image.cfi.segment_lo;
+    const size_t edge = ((image.end - image.start) * 8 + (2 << 16)) / PAGE * PAGE;
+    const size_t all = 4 * edge;
+    uint8_t *segment = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(segment, MAP_FAILED);
+    ck_assert_uint_lt(bytes, edge);
+    ck_assert_int_eq(mprotect(segment, edge, PROT_READ | PROT_WRITE), 0);
+    ck_assert_int_eq(mprotect(segment + all - edge, edge, PROT_READ | PROT_WRITE), 0);
+    uint8_t *copy = at_start ? segment : segment + (all - bytes) / ALIGNMENT * ALIGNMENT;
+    memcpy(copy, (const void *)image.cfi.segment_lo, bytes);
+    struct ml_cfi_table table = {
+        .segment_lo = (uintptr_t)segment, .segment_hi = (uintptr_t)segment + all};
+    const uintptr_t shift = (uintptr_t)copy - image.cfi.segment_lo;
+    ck_assert_uint_gt(scan(&table, shift, PAIRS_MOST), 1000);
+    ck_assert_int_eq(munmap(segment, all), 0);
+}
+
+START_TEST(of_a_large_segment_the_ends_alone_are_read) {
+    find_libc();
+    expect_found_at_an_end(true);
+    expect_found_at_an_end(false);
+}
+END_TEST
+
 START_TEST(a_segment_of_a_few_bytes_has_none) {
     static const uint8_t few[24] = {20, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0};
     for (size_t bytes = 0; bytes <= sizeof(few); bytes++) {
@@ -137,6 +167,7 @@ int main(void) {
     tcase_add_test(tests, more_functions_than_there_is_room_for_are_none);
     tcase_add_test(tests, a_table_of_other_code_is_none);
     tcase_add_test(tests, it_survives_random_damage_and_each_end);
+    tcase_add_test(tests, of_a_large_segment_the_ends_alone_are_read);
     tcase_add_test(tests, a_segment_of_a_few_bytes_has_none);
     return run_suite("client/unwind/unindexed", tests);
 }
