@@ -89,28 +89,47 @@ static bool had_more(const struct line *line) {
 }
 
 /* When its parts were read, where that is another moment than the dump's, and the most that was
- * read of it. */
-static void
-put_moment(const struct ml_report_page *page, const struct line *line, bool is_in_list) {
+ * read of it. "": there is nothing to say. */
+static const char *moment(
+    const struct ml_report_page *page,
+    const struct line *line,
+    bool is_in_list,
+    char out_text[ML_WHOLE_TEXT_BYTES]
+) {
     const struct ml_profile_process *process = line->process;
     const uint64_t read_ns = ml_profile_regions_ns(page->report->profile, process);
     const bool is_running = process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
     const bool is_past = had_more(line);
-    char text[ML_WHOLE_TEXT_BYTES];
 
-    if ((is_running && !is_past) || process->regions_count == 0) {
-        return;
+    out_text[0] = '\0';
+    if ((!is_running || is_past) && process->regions_count > 0) {
+        snprintf(
+            out_text,
+            ML_WHOLE_TEXT_BYTES,
+            "%sat %s%s%s",
+            is_past || is_in_list ? "read " : "its largest reading, ",
+            ml_report_time_of_day(read_ns).text,
+            is_past ? "; at most it had " : "",
+            is_past ? ml_units_size(line->whole.most_bytes).text : ""
+        );
     }
-    snprintf(
-        text,
-        sizeof text,
-        "%sat %s%s%s",
-        is_past || is_in_list ? "read " : "its largest reading, ",
-        ml_report_time_of_day(read_ns).text,
-        is_past ? "; at most it had " : "",
-        is_past ? ml_units_size(line->whole.most_bytes).text : ""
-    );
-    put_below(page, text);
+    return out_text;
+}
+
+/* Of the only process: the moment and the notes, in one line where they fit. */
+static void put_reading(
+    const struct ml_report_page *page, const struct line *line, const struct ml_whole *whole
+) {
+    char when[ML_WHOLE_TEXT_BYTES];
+    char notes[ML_WHOLE_TEXT_BYTES];
+    char text[2 * ML_WHOLE_TEXT_BYTES];
+    const bool has_both =
+        moment(page, line, false, when)[0] != '\0' && ml_whole_notes(whole, notes)[0] != '\0';
+
+    snprintf(text, sizeof text, "%s%s%s", when, has_both ? "; " : "", ml_whole_notes(whole, notes));
+    if (text[0] != '\0') {
+        put_below(page, text);
+    }
 }
 
 static void put_process(const struct ml_report_page *page, const struct line *line) {
@@ -130,8 +149,11 @@ put_processes(const struct ml_report_page *page, const struct line *lines, size_
         if (bytes_of(&lines[i]) < bytes_of(&lines[0]) / WORTH_A_LINE_PART) {
             break;
         }
+        char when[ML_WHOLE_TEXT_BYTES];
         put_process(page, &lines[i]);
-        put_moment(page, &lines[i], true);
+        if (moment(page, &lines[i], true, when)[0] != '\0') {
+            put_below(page, when);
+        }
     }
 }
 
@@ -186,10 +208,10 @@ static void put_running(
     }
     if (count > 1) {
         put_processes(page, lines, count);
+        put_notes(page, &whole);
     } else {
-        put_moment(page, &lines[0], false);
+        put_reading(page, &lines[0], &whole);
     }
-    put_notes(page, &whole);
 }
 
 /* The sum of when all together had most; false: it was never read. */
@@ -241,8 +263,7 @@ static void put_ended(
             return;
         }
         put_sum(page, &lines[0].whole);
-        put_moment(page, &lines[0], false);
-        put_notes(page, &lines[0].whole);
+        put_reading(page, &lines[0], &lines[0].whole);
         return;
     }
     if (!put_peak(page, names) && !page->is_summary) {

@@ -162,7 +162,7 @@ const char *ml_whole_notes(const struct ml_whole *whole, char out_text[ML_WHOLE_
 
     out_text[0] = '\0';
     if (moved_bytes > 0) {
-        note(&notes, "\u00b1 %s moved while it was read", ml_units_size(moved_bytes).text);
+        note(&notes, "\u00b1 %s moved", ml_units_size(moved_bytes).text);
     }
     if (whole->unreadable_count > 0) {
         note(
