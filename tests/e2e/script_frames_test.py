@@ -343,7 +343,8 @@ class Maps(Scripts):
         run = self.memlog_start(program, stdin=subprocess.PIPE)
         self.assertEqual(run.stdout.readline(), b"/tmp/perf-1.map\n")
         self.assertFalse(pathlib.Path("/tmp/perf-1.map").exists())
-        self.assertEqual(self.names(self.exit_report(self.end(run))), {"inside"})
+        report = self.exit_report(self.end(run))
+        self.assertEqual(self.names(report), {"inside"}, (report["dump"], [(one["pid"], one["total_blocks"]) for one in report["processes"]]))
 
 
 if __name__ == "__main__":
