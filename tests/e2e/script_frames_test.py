@@ -1,5 +1,6 @@
 """Functions of interpreters and JITs in stacks: their names are in the dump, of the moment of the dump, and never another process's."""
 import gzip
+import json
 import os
 import pathlib
 import shutil
@@ -343,6 +344,12 @@ class Maps(Scripts):
         run = self.memlog_start(program, stdin=subprocess.PIPE)
         self.assertEqual(run.stdout.readline(), b"/tmp/perf-1.map\n")
         self.assertFalse(pathlib.Path("/tmp/perf-1.map").exists())
+        # Whoever is over before the host has looked at it has no /tmp any more.
+        def listed():
+            answer = subprocess.run([harness.MEMLOG, "ps", "--json"], env=self.environment(), capture_output=True, check=True)
+            return len(json.loads(answer.stdout)["processes"])
+
+        self.wait_for("both", lambda: listed() == 2)
         report = self.exit_report(self.end(run))
         self.assertEqual(self.names(report), {"inside"}, (report["dump"], [(one["pid"], one["total_blocks"]) for one in report["processes"]]))
 
