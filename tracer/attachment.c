@@ -6,6 +6,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
+#include "base/seccomp/restart.h"
 #include "tracer/earlier.h"
 #include "tracer/entries.h"
 #include "tracer/filters.h"
@@ -54,7 +55,7 @@ static bool may_make_calls(struct ml_job *job) {
     if (!job->is_watched) {
         return true;
     }
-    if (!ml_filters_are_readable()) {
+    if (!ml_seccomp_filters_are_readable()) {
         ml_error_set(
             error,
             "a seccomp filter watches its calls, and may kill for memlog's; root alone can read "

@@ -11,19 +11,16 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/user.h>
 #include <time.h>
 
 #include "base/seccomp/filter.h"
+#include "base/seccomp/restart.h"
 #include "tracer/process/target.h"
 
 enum {
     GET_FILTER = 0x420c, /* PTRACE_SECCOMP_GET_FILTER */
     DEPTH_MAX = 1024,    /* filters of one thread */
-    OWN_FD = 900,        /* as the client's descriptors are numbered */
-    /* Of the kernel: by restart_syscall; as it was made at first. */
-    ANSWER_RESTART_BLOCK = -516,
-    ANSWER_RESTART_NO_HAND = -514
+    OWN_FD = 900         /* as the client's descriptors are numbered */
 };
 
 /* ---- reading */
@@ -141,11 +138,6 @@ bool ml_filters_are(const struct ml_threads *stopped, const struct ml_attach_fil
     return read_all(stopped, filters, NULL) == NULL;
 }
 
-bool ml_filters_are_readable(void) {
-    enum { CAPABILITY_ADMIN = 21 };
-    return (ml_target_own_capabilities() >> CAPABILITY_ADMIN & 1) != 0;
-}
-
 /* ---- what they say */
 
 struct own_call {
@@ -222,26 +214,10 @@ static bool all_permit(const struct ml_attach_filters *filters, const struct own
     return true;
 }
 
-static bool may_restart(const struct ml_threads *threads, const struct ml_traced *thread) {
-    static const struct own_call restart = {.number = SYS_restart_syscall};
-    const struct ml_threads one = {
-        .pid = threads->pid, .list = (struct ml_traced[1]){*thread}, .count = 1};
-    struct ml_attach_filters *filters = calloc(1, sizeof(*filters));
-    const bool may = filters != NULL && read_all(&one, filters, filters) == NULL &&
-                     all_permit(filters, &restart);
-    free(filters);
-    return may;
-}
-
 void ml_filters_mend_waits(const struct ml_threads *stopped) {
     for (size_t i = 0; i < stopped->count; i++) {
-        const struct ml_traced *thread = &stopped->list[i];
-        struct user_regs_struct registers;
-        if (thread->state == ML_TRACED_STOPPED &&
-            ptrace(PTRACE_GETREGS, thread->id, NULL, &registers) == 0 &&
-            (long)registers.rax == ANSWER_RESTART_BLOCK && !may_restart(stopped, thread)) {
-            registers.rax = (unsigned long long)ANSWER_RESTART_NO_HAND;
-            (void)ptrace(PTRACE_SETREGS, thread->id, NULL, &registers);
+        if (stopped->list[i].state == ML_TRACED_STOPPED) {
+            ml_seccomp_mend_wait(stopped->list[i].id);
         }
     }
 }

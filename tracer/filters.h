@@ -16,9 +16,6 @@
 /* Whether any thread of the process is watched now. */
 bool ml_filters_watch(pid_t pid);
 
-/* Whether the kernel lets this process read filters. */
-bool ml_filters_are_readable(void);
-
 /* A stop interrupts waits, and the kernel goes on with some by a call of its own, restart_syscall.
  * Where a filter of a stopped thread does not let that through, its wait is to begin anew. To be
  * called whenever threads of a process that is watched have been stopped. */

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/seccomp/restart.h"
 #include "base/threads/thread_list.h"
 #include "host/memory/status.h"
 
@@ -76,6 +77,14 @@ static enum ml_thread_taken seize(void *context, pid_t tid) {
         );
         return ML_THREAD_FORBIDDEN;
     }
+    if (!ml_seccomp_filters_are_readable() && ml_memory_status_read(tid).seccomp_mode != 0) {
+        (void)snprintf(
+            holding->why,
+            ML_HOLD_WHY_BYTES,
+            "its seccomp filter may kill it, and root alone can read that"
+        );
+        return ML_THREAD_FORBIDDEN;
+    }
     /* Without PTRACE_O_EXITKILL: if memlog is killed now, the process runs on. */
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
         const enum ml_thread_taken taken = ml_thread_not_seized(holding->pid, tid, errno);
@@ -104,6 +113,7 @@ static bool look(struct ml_held_thread *thread, pid_t pid) {
         return false;
     }
     thread->is_stopped = true;
+    ml_seccomp_mend_wait(thread->tid);
     thread->signal =
         info.si_status >> EVENT_SHIFT == PTRACE_EVENT_STOP ? 0 : info.si_status & SIGNAL_MASK;
     return true;

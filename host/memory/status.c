@@ -29,6 +29,7 @@ struct ml_memory_status ml_memory_status_parse(const char *text) {
         .page_tables_kb = number_of(text, "\nVmPTE:"),
         .kernel_stacks_kb = number_of(text, "\nThreads:") * KERNEL_STACK_KB,
         .tracer_pid = (int)number_of(text, "\nTracerPid:"),
+        .seccomp_mode = (int)number_of(text, "\nSeccomp:"),
     };
 }
 

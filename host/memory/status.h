@@ -17,6 +17,7 @@ struct ml_memory_status {
     uint64_t swap_kb;
     uint64_t page_tables_kb, kernel_stacks_kb; /* beside its mappings */
     int tracer_pid;                            /* 0: nobody traces it */
+    int seccomp_mode; /* of the thread; 0: no filter watches it, or the kernel has none */
 };
 
 /* Why a process has no mappings in a dump. */

@@ -41,16 +41,26 @@ def lines(calls):
     return [*found, (ANSWER, 0, 0, KILL)]
 
 
-LAUNCHER = """
-import ctypes, json, os, struct, sys
-filter = json.loads(sys.argv[1])
+# Of Python: puts `filter` before whoever runs it.
+INSTALL = """
+import ctypes, struct
 libc = ctypes.CDLL(None)
 code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in filter))
 program = struct.pack("HxxxxxxP", len(filter), ctypes.addressof(code))
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, program, 0, 0) == 0
+"""
+LAUNCHER = f"""
+import json, os, sys
+filter = json.loads(sys.argv[1])
+{INSTALL}
 os.execv(sys.argv[2], sys.argv[2:])
 """
+
+
+def installing(filter_lines):
+    """Of Python: from here on it is under that filter."""
+    return f"filter = {filter_lines!r}\n{INSTALL}"
 
 
 def under(filter_lines, words):

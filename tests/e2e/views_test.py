@@ -6,6 +6,7 @@ import signal
 import subprocess
 import unittest
 
+import filtered
 import harness
 
 # Two threads that never rest: blocks come, are touched and go, and the mapping grows and shrinks.
@@ -56,6 +57,15 @@ int main(void) {
 }
 """
 WAITS = "import sys; block = bytearray(8 << 20); print('ready', flush=True); sys.stdin.read()"
+# Under a filter that kills for restart_syscall, in a wait with which the kernel would go on by that.
+FILTERED = """
+import select, sys
+FILTER
+waiting = select.poll()
+waiting.register(0)
+print("ready", flush=True)
+sys.exit(7 if waiting.poll(100000) else 1)
+"""
 
 
 class Views(harness.Case):
@@ -196,6 +206,29 @@ class Views(harness.Case):
         self.assertEqual(entry["memory_status"]["trouble"], f"strace ({tracer.pid}) traces it")
         self.assertEqual(entry["memory_status"]["held_ns"], 0)
         self.assert_adds_up(entry["memory"])
+
+    def play_filtered(self, before=()):
+        """(of its process, what a dump says)"""
+        without = (filtered.LOAD, 0, 0, filtered.NR), (filtered.EQUAL, 0, 1, 219), (filtered.ANSWER, 0, 0, filtered.KILL), (filtered.ANSWER, 0, 0, filtered.ALLOW)
+        text = FILTERED.replace("FILTER", filtered.installing(without))
+        process = self.start("/usr/bin/python3", "-c", text, options=("--whole=stop",), before=before)
+        dumps = [self.take(process) for _ in range(3)]
+        process.communicate(b"x", harness.TIMEOUT)
+        self.assertEqual(process.returncode, 7)
+        return [entry["memory_status"] for dump in dumps for entry in self.report(dump)["processes"]]
+
+    @unittest.skipIf(os.geteuid() != 0, "root alone can read a filter")
+    def test_a_filter_that_kills_for_restarted_waits_is_no_matter(self):
+        for status in self.play_filtered():
+            self.assertEqual(status["trouble"], "")
+            self.assertGreater(status["held_ns"], 0)
+
+    def test_whom_a_filter_watches_that_cannot_be_read_is_read_while_it_runs(self):
+        os.chmod(self.folder, 0o777)
+        user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if os.geteuid() == 0 else ()
+        for status in self.play_filtered(user):
+            self.assertIn("seccomp filter", status["trouble"])
+            self.assertEqual(status["held_ns"], 0)
 
 
 if __name__ == "__main__":

@@ -100,13 +100,6 @@ uint32_t ml_target_own_id(pid_t pid, pid_t thread) {
     return status_number(path, "\nNSpid:", &number) ? (uint32_t)number : 0;
 }
 
-uint64_t ml_target_own_capabilities(void) {
-    char text[STATUS_BYTES];
-    const char *line =
-        read_small("/proc/self/status", text, sizeof(text)) ? strstr(text, "\nCapEff:") : NULL;
-    return line != NULL ? strtoull(line + sizeof("\nCapEff:") - 1, NULL, 16) : 0;
-}
-
 int ml_target_seccomp(pid_t pid, pid_t thread) {
     char path[64];
     uint64_t number = 0;

@@ -26,9 +26,6 @@ uint32_t ml_target_auxv(pid_t pid, struct ml_attach_auxv out_auxv[ML_ATTACH_AUX_
 /* A thread's number in its own pid namespace; 0: not known. */
 uint32_t ml_target_own_id(pid_t pid, pid_t thread);
 
-/* This process's own rights, a bit for each of CAP_*. */
-uint64_t ml_target_own_capabilities(void);
-
 /* Who traces a thread; 0: nobody. */
 pid_t ml_target_tracer(pid_t pid, pid_t thread);
 
