@@ -182,6 +182,7 @@ static const struct own_call calls[] = {
     {"fcntl", SYS_fcntl, {3, F_DUPFD_CLOEXEC, OWN_FD}, false},
     {"sendmsg", SYS_sendmsg, {OWN_FD, 4096, MSG_NOSIGNAL}, false},
     {"recvmsg", SYS_recvmsg, {OWN_FD, 4096, MSG_CMSG_CLOEXEC | MSG_DONTWAIT}, false},
+    {"recvmsg", SYS_recvmsg, {OWN_FD, 4096, MSG_PEEK | MSG_DONTWAIT}, false},
     {"shutdown", SYS_shutdown, {OWN_FD, SHUT_RD}, true},
     {"close", SYS_close, {3}, false},
     {"fstat", SYS_fstat, {OWN_FD, 4096}, false},

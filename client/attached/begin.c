@@ -30,7 +30,7 @@
 #include "client/unwind/objects.h"
 #include "client/unwind/unwind.h"
 
-enum { UNLOADS_WAIT_MS = 1000 };
+enum { UNLOADS_WAIT_MS = 1000, NS_PER_MS = 1000000 };
 
 _Static_assert(
     (int)ML_THREADS_MAX <= (int)ML_ATTACH_THREADS_MAX &&
@@ -249,6 +249,14 @@ static enum ml_attach_outcome connect(void) {
     return outcomes[start];
 }
 
+/* A filter may kill for what the kernel makes of a wait that a stop interrupts. */
+static void linger_a_millisecond(void) {
+    const uint64_t since_ns = ml_sys_monotonic_ns();
+    while (ml_sys_monotonic_ns() - since_ns < NS_PER_MS) {
+        ml_sys_linger();
+    }
+}
+
 /* Behind the real dlclose its hook looks through the modules of the run. A wait by nanosleep would
  * make the thread forget the wait that it was borrowed in. */
 static bool wait_for_unloads(void) {
@@ -256,7 +264,11 @@ static bool wait_for_unloads(void) {
         if (ml_unwind_unloads_rest(atomic_load(&ml_process.unwind->unloads))) {
             return true;
         }
-        (void)ml_sys3(SYS_poll, 0, 0, 1);
+        if (ml_attach_block.filters.count == 0) {
+            (void)ml_sys3(SYS_poll, 0, 0, 1);
+        } else {
+            linger_a_millisecond();
+        }
     }
     return ml_unwind_unloads_rest(atomic_load(&ml_process.unwind->unloads));
 }

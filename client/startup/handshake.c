@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "client/state/process.h"
 #include "client/state/sys.h"
 #include "client/symbols/allocators.h"
 
@@ -167,6 +168,15 @@ bool ml_handshake_connect_by(int left_fd, int *out_socket_fd) {
     return true;
 }
 
+/* Without a wait in the kernel. True, too: the host has hung up. */
+static bool is_answered(int fd) {
+    char byte = 0;
+    struct iovec piece = {.iov_base = &byte, .iov_len = sizeof(byte)};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    const long got = ml_sys3(SYS_recvmsg, fd, (long)&message, MSG_PEEK | MSG_DONTWAIT);
+    return got != -EAGAIN && got != -EINTR;
+}
+
 /* False: there is none in time. True, too: the host has hung up. */
 static bool wait_for_answer(int fd) {
     const uint64_t deadline_ns = ml_sys_monotonic_ns() + (uint64_t)ML_HANDSHAKE_WAIT_MS * 1000000u;
@@ -174,6 +184,13 @@ static bool wait_for_answer(int fd) {
         const uint64_t now_ns = ml_sys_monotonic_ns();
         if (now_ns >= deadline_ns) {
             return false;
+        }
+        if ((ml_process.filters & ML_FILTERS_NO_RESTART) != 0) {
+            if (is_answered(fd)) {
+                return true;
+            }
+            ml_sys_linger();
+            continue;
         }
         struct pollfd wanted = {.fd = fd, .events = POLLIN, .revents = 0};
         const long left_ms = (long)((deadline_ns - now_ns) / 1000000u + 1);

@@ -192,8 +192,11 @@ uint32_t ml_seccomp_probe_judge(
     const struct own_call without_sigpipe = {SYS_pwritev2, {fd, 0, 1}};
     const struct own_call fill = {SYS_ioctl, {fd, FIONREAD}};
     const struct own_call size = {SYS_fcntl, {fd, F_GETPIPE_SZ}};
+    /* By it the kernel goes on with a poll that a stop has interrupted. */
+    const struct own_call restart = {SYS_restart_syscall, {0}};
     uint32_t filters = comes_to_kernel(program, &without_sigpipe) ? 0 : ML_FILTERS_NO_SILENCE;
     filters |= comes_to_kernel(program, &size) ? 0 : ML_FILTERS_NO_PIPE_SIZE;
+    filters |= comes_to_kernel(program, &restart) ? 0 : ML_FILTERS_NO_RESTART;
     no_sigpipe = no_sigpipe && (filters & ML_FILTERS_NO_SILENCE) == 0;
     /* Where an error is all that comes of a write, what is staged by now is kept. */
     const bool can_write = comes_to_kernel(program, &of_recording[0]) &&

@@ -103,7 +103,8 @@ enum {
     ML_FILTERS_NO_CONSUME = 256, /* rt_sigtimedwait: a SIGPIPE of ours could not be consumed */
     ML_FILTERS_NO_SILENCE = 512, /* pwritev2, which raises no SIGPIPE */
     ML_FILTERS_NO_PIPE_SIZE = 1024, /* how many bytes a pipe holds */
-    ML_FILTERS_NO_LENDING = 2048    /* another program cannot come to the host by this connection */
+    ML_FILTERS_NO_LENDING = 2048,   /* another program cannot come to the host by this connection */
+    ML_FILTERS_NO_RESTART = 4096    /* restart_syscall: no wait of ours may be in the kernel */
 };
 
 /* What tells an open file from every other one. */

@@ -49,6 +49,14 @@ static inline void ml_sys_close(int fd) {
     }
 }
 
+/* Some 20 us, without a system call. */
+static inline void ml_sys_linger(void) {
+    enum { PAUSES = 1000 };
+    for (int i = 0; i < PAUSES; i++) {
+        __builtin_ia32_pause();
+    }
+}
+
 /* CLOCK_MONOTONIC by the system call itself: a program may have interposed clock_gettime. */
 static inline uint64_t ml_sys_monotonic_ns(void) {
     int64_t now[2] = {0, 0};

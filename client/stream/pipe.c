@@ -120,6 +120,10 @@ bool ml_pipe_wait(uint64_t now_ns, uint64_t deadline_ns) {
     if (now_ns >= deadline_ns) {
         return false;
     }
+    if ((ml_process.filters & ML_FILTERS_NO_RESTART) != 0) {
+        ml_sys_linger();
+        return true;
+    }
     /* poll ends at once when the last reader closes; the next put notices. */
     struct pollfd wanted = {
         .fd = atomic_load_explicit(&ml_process.pipe_fd, memory_order_relaxed), .events = POLLOUT};
