@@ -387,7 +387,11 @@ static bool wait_for_look(void) {
         if (now_ns >= deadline_ns) {
             return false;
         }
-        (void)ml_sys4(SYS_futex, (long)&past.looking, FUTEX_WAIT_PRIVATE, 1, (long)&moment);
+        if ((ml_process.filters & ML_FILTERS_NO_RESTART) != 0) {
+            ml_sys_linger();
+        } else {
+            (void)ml_sys4(SYS_futex, (long)&past.looking, FUTEX_WAIT_PRIVATE, 1, (long)&moment);
+        }
         nobody = 0;
     }
     return true;
