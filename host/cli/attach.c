@@ -67,10 +67,7 @@ static void drop_small(struct attach *attach, uint64_t min_private_bytes) {
     const size_t all = attach->count;
     size_t kept = 0;
     for (size_t i = 0; min_private_bytes > 0 && i < all; i++) {
-        uint64_t private_bytes = 0;
-        uint64_t resident_bytes = 0;
-        ml_process_footprint(attach->ones[i].pid, &private_bytes, &resident_bytes);
-        if (private_bytes >= min_private_bytes) {
+        if (ml_process_footprint(attach->ones[i].pid).private_bytes >= min_private_bytes) {
             attach->ones[kept++] = attach->ones[i];
         }
     }

@@ -365,8 +365,6 @@ const struct ml_option_table ml_dump_table = {
 static bool is_wanted(const struct dump *dump, const struct memlog_host_process_row *row) {
     const char *role = ml_role_name(dump->role);
     bool is_named = dump->pids.count == 0;
-    uint64_t private_bytes = 0;
-    uint64_t resident_bytes = 0;
     for (uint32_t i = 0; i < dump->pids.count; i++) {
         is_named = is_named || dump->pids.items[i] == row->pid;
     }
@@ -374,8 +372,7 @@ static bool is_wanted(const struct dump *dump, const struct memlog_host_process_
                                          memcmp(row->role.data, role, strlen(role)) != 0))) {
         return false;
     }
-    ml_process_footprint((pid_t)row->pid, &private_bytes, &resident_bytes);
-    return private_bytes >= dump->min_private_bytes;
+    return ml_process_footprint((pid_t)row->pid).private_bytes >= dump->min_private_bytes;
 }
 
 /* Ask who runs, and name those that are large enough in place of what was named. False: nobody is,

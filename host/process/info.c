@@ -244,33 +244,37 @@ bool ml_image_mark_differs(const struct ml_image_mark *one, const struct ml_imag
            (one->start_code != other->start_code || one->start_stack != other->start_stack);
 }
 
-void ml_process_footprint_parse(
-    const char *text, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes
-) {
-    *out_footprint_bytes = 0;
-    *out_resident_bytes = 0;
-    while (*text != '\0') {
-        char key[32];
-        unsigned long long kib = 0;
-        if (sscanf(text, "%31[^:]: %llu kB", key, &kib) == 2) {
-            if (strcmp(key, "Private_Clean") == 0 || strcmp(key, "Private_Dirty") == 0 ||
-                strcmp(key, "Swap") == 0) {
-                *out_footprint_bytes += (uint64_t)kib * 1024;
-            } else if (strcmp(key, "Rss") == 0) {
-                *out_resident_bytes += (uint64_t)kib * 1024;
-            }
+/* Bytes of the line "KEY: N kB"; 0: there is none. */
+static uint64_t rollup_bytes(const char *text, const char *key) {
+    const size_t length = strlen(key);
+    for (const char *line = text; line != NULL && *line != '\0';) {
+        if (strncmp(line, key, length) == 0 && line[length] == ':') {
+            return strtoull(line + length + 1, NULL, 10) * 1024;
         }
-        text += strcspn(text, "\n");
-        text += strspn(text, "\n");
+        line = strchr(line, '\n');
+        line += line != NULL ? 1 : 0;
     }
+    return 0;
 }
 
-void ml_process_footprint(pid_t pid, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes) {
+struct ml_footprint ml_process_footprint_parse(const char *text) {
+    const uint64_t pages_bytes =
+        rollup_bytes(text, "Private_Clean") + rollup_bytes(text, "Private_Dirty");
+    /* What it shares with its forks is anonymous, too, and the share of others in shared memory is
+     * not its own: so the files have at least the rest. */
+    const uint64_t others_bytes = rollup_bytes(text, "Anonymous") + rollup_bytes(text, "Pss_Shmem");
+    const bool knows_kinds = strstr(text, "\nPss_Shmem:") != NULL;
+    return (struct ml_footprint
+    ){.private_bytes = pages_bytes + rollup_bytes(text, "Swap"),
+      .resident_bytes = rollup_bytes(text, "Rss"),
+      .files_bytes = knows_kinds && pages_bytes > others_bytes ? pages_bytes - others_bytes : 0};
+}
+
+struct ml_footprint ml_process_footprint(pid_t pid) {
     char text[SMALL_FILE_BYTES];
-    if (read_proc(pid, "smaps_rollup", text, sizeof(text)) < 0) {
-        text[0] = '\0';
-    }
-    ml_process_footprint_parse(text, out_footprint_bytes, out_resident_bytes);
+    return ml_process_footprint_parse(
+        read_proc(pid, "smaps_rollup", text, sizeof(text)) > 0 ? text : ""
+    );
 }
 
 /* The kernel's struct pidfd_info, first version (Linux 6.13; the exit code since 6.15). Written out

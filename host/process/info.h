@@ -86,14 +86,20 @@ bool ml_image_mark_is_known(const struct ml_image_mark *mark);
 /* Both are known, and of two images. */
 bool ml_image_mark_differs(const struct ml_image_mark *one, const struct ml_image_mark *other);
 
-/* Memory of its own: Private_Clean + Private_Dirty + swap, and resident; both 0 if unknown.
- * Units: bytes. Source: /proc/PID/smaps_rollup. */
-void ml_process_footprint(pid_t pid, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes);
+/* All 0: unknown. Units: bytes. */
+struct ml_footprint {
+    uint64_t private_bytes; /* memory of its own: Private_Clean + Private_Dirty + swap */
+    uint64_t resident_bytes;
+    uint64_t files_bytes; /* of the private: at least so much is pages of files as they are on the
+                             disk, code for the most part; 0 where the kernel does not tell kinds
+                             apart */
+};
+
+/* Source: /proc/PID/smaps_rollup. */
+struct ml_footprint ml_process_footprint(pid_t pid);
 
 /* The same from smaps_rollup's text. */
-void ml_process_footprint_parse(
-    const char *text, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes
-);
+struct ml_footprint ml_process_footprint_parse(const char *text);
 
 /* How a process ended. Asks the kernel in every way (as a child, by the zombie's stat, by the
  * pidfd's info since Linux 6.15). `pidfd` may be -1. */

@@ -158,10 +158,12 @@ void ml_client_take_code(
  * may be fed as in ml_session_copy_tables; NULL: no rest. */
 void ml_client_name_code(struct ml_client *client, const struct ml_rest *rest);
 
-/* The host has read its private memory at that moment of the stream's clock. Two readings with the
- * same ticks are one. The heap beside it is that of the moment, unless later events have been
- * applied: then the heap as it is now. */
-void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_bytes);
+/* The host has read its private memory at that moment of the stream's clock, and how much of it at
+ * least is pages of files. Two readings with the same ticks are one. The heap beside it is that of
+ * the moment, unless later events have been applied: then the heap as it is now. */
+void ml_client_read(
+    struct ml_client *client, uint64_t ticks, uint64_t private_bytes, uint64_t files_bytes
+);
 
 /* Lay the client's live blocks over what the host saw of it, if all of them are known. Meanwhile
  * the session holds still, and `rest` may feed clients as it may in ml_session_copy_tables. NULL:

@@ -204,11 +204,12 @@ static void turn_applied(struct ml_client *client) {
 }
 
 /* Note a reading whose moment has come. */
-static void note_reading(struct ml_client *client, uint64_t private_bytes) {
+static void note_reading(struct ml_client *client, const struct ml_timed *timed) {
     const struct ml_totals *totals = &client->tracker.totals;
     struct ml_coverage_reading reading = {
         .was_read = true,
-        .private_bytes = private_bytes,
+        .private_bytes = timed->key,
+        .files_bytes = timed->size_bytes * UINT64_C(1024),
         .heap_bytes = totals->live_bytes,
         .most_bytes = totals->peak_bytes,
         .most_blocks = totals->peak_blocks};
@@ -242,7 +243,7 @@ static enum ml_status apply_one(struct ml_client *client, const struct step *ste
         ml_client_left(client);
         return ML_OK;
     case ML_TIMED_READING:
-        note_reading(client, timed->key);
+        note_reading(client, timed);
         return ML_OK;
     default:
         return apply_block(client, step);
@@ -371,15 +372,22 @@ void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
     }
 }
 
-void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_bytes) {
+void ml_client_read(
+    struct ml_client *client, uint64_t ticks, uint64_t private_bytes, uint64_t files_bytes
+) {
     if (ticks == client->read_ticks || client->phase != ML_CLIENT_RUNNING || client->fold != NULL) {
         return;
     }
     client->read_ticks = ticks;
-    const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_READING, .key = private_bytes};
+    const uint64_t files_kb = files_bytes / 1024;
+    const struct ml_timed timed = {
+        .time = ticks,
+        .kind = ML_TIMED_READING,
+        .key = private_bytes,
+        .size_bytes = files_kb < UINT32_MAX ? (uint32_t)files_kb : UINT32_MAX};
     if (client->lost != ML_OK || ticks <= client->applied_ticks ||
         !queue_for_host(client, &timed)) {
-        note_reading(client, private_bytes);
+        note_reading(client, &timed);
     }
 }
 

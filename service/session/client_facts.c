@@ -73,7 +73,9 @@ void ml_client_describe(
         client->coverage.allocator.second_libc = true;
     }
     if (facts->read_ticks != 0) {
-        ml_client_read(client, facts->read_ticks, facts->footprint_bytes);
+        ml_client_read(
+            client, facts->read_ticks, facts->footprint_bytes, facts->footprint_files_bytes
+        );
     }
 }
 

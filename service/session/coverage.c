@@ -168,6 +168,12 @@ shared_since(const struct ml_coverage_reading *reading, const struct ml_coverage
     return more_bytes < facts->shared_files_bytes ? more_bytes : facts->shared_files_bytes;
 }
 
+/* The mappings are read more rarely than their sum, and never of a process that ends soon. */
+static uint64_t
+files_of(const struct ml_coverage_reading *reading, const struct ml_coverage_facts *facts) {
+    return facts->files_bytes > reading->files_bytes ? facts->files_bytes : reading->files_bytes;
+}
+
 /* Report pages of an allocator inside the executable that are more than all blocks that were ever
  * seen at once can have left. The compiler may have put its functions into their callers, or a
  * caller goes past its names: no hook of an entry sees that. */
@@ -211,7 +217,7 @@ static void tell_unexplained(
     const uint64_t most_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
     uint64_t known_bytes = most_bytes;
     if (__builtin_add_overflow(known_bytes, facts->mapped_bytes, &known_bytes) ||
-        __builtin_add_overflow(known_bytes, facts->files_bytes, &known_bytes) ||
+        __builtin_add_overflow(known_bytes, files_of(reading, facts), &known_bytes) ||
         __builtin_add_overflow(known_bytes, shared_since(reading, facts), &known_bytes)) {
         known_bytes = UINT64_MAX;
     }
@@ -241,7 +247,7 @@ void ml_coverage_tell(
       .heap_bytes = reading->heap_bytes,
       .private_bytes = reading->private_bytes,
       .mapped_bytes = facts->mapped_bytes,
-      .files_bytes = facts->files_bytes,
+      .files_bytes = files_of(reading, facts),
       .shared_bytes = shared_since(reading, facts),
       .hooked_functions = facts->entries.functions,
       .allocator = ml_coverage_allocator(&coverage->allocator)};

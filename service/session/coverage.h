@@ -51,7 +51,8 @@ struct ml_coverage_entries {
 struct ml_coverage_reading {
     bool was_read; /* false: there was no reading, and the rest is 0 */
     uint64_t private_bytes;
-    uint64_t heap_bytes;              /* live */
+    uint64_t files_bytes; /* of that: pages of files as they are on the disk, at least */
+    uint64_t heap_bytes;  /* live */
     uint64_t most_bytes, most_blocks; /* at its largest by then, with what it inherited */
 };
 
@@ -73,7 +74,8 @@ struct ml_coverage_facts {
     struct ml_coverage_entries entries;
     uint64_t mapped_bytes; /* private memory whose mapper is known, beside the heap; 0: not read */
     uint64_t allocator_bytes; /* of that what is an allocator's, in pages without a live block */
-    uint64_t files_bytes;     /* private memory of files' mappings, beside that; 0: not read */
+    uint64_t files_bytes;     /* private memory of files' mappings, beside that, also of what was
+                                 written there; 0: not read */
     /* Of the reading that these are of, which may be another one than that of the private memory;
      * 0: there was none. */
     uint64_t view_private_bytes, shared_files_bytes;
@@ -83,10 +85,11 @@ struct ml_coverage_facts {
 struct ml_coverage_told {
     bool was_read; /* false: its memory never was, and both are 0 */
     uint64_t heap_bytes, private_bytes;
-    uint64_t mapped_bytes, files_bytes;    /* as in the facts */
-    uint64_t shared_bytes;                 /* at most: its own then, common with others since */
-    uint32_t hooked_functions;             /* of ml_coverage_entries */
-    const char *allocator;                 /* "glibc"; the name's owner is the process's coverage */
+    uint64_t mapped_bytes;     /* as in the facts */
+    uint64_t files_bytes;      /* as in the facts or, where that is more, as in the reading */
+    uint64_t shared_bytes;     /* at most: its own then, common with others since */
+    uint32_t hooked_functions; /* of ml_coverage_entries */
+    const char *allocator;     /* "glibc"; the name's owner is the process's coverage */
     char unseen[ML_COVERAGE_UNSEEN_BYTES]; /* "": nothing is known to go unseen */
 };
 

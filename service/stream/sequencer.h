@@ -40,9 +40,11 @@ enum { ML_TIMED_APART = 1 << 7 };
 /* A queued event. */
 struct ml_timed {
     uint64_t time;
-    uint64_t key;        /* ml_live_key of the block; FORK: serial; REAPED: pid; END: kind */
+    uint64_t key;        /* ml_live_key of the block; FORK: serial; REAPED: pid; END: kind;
+                            READING: bytes of private memory */
     uint32_t size_bytes; /* of the block of an ALLOC; its low half, of an ALLOC_WIDE; of a FREE or
-                            RESIZE its ML_BLOCK_* marks, ML_TIMED_APART */
+                            RESIZE its ML_BLOCK_* marks, ML_TIMED_APART; of a READING the KiB that
+                            are pages of files */
     uint32_t node : 24;
     uint32_t kind : 8;
 };

@@ -8,16 +8,15 @@
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
-    uint64_t footprint_bytes = 0;
-    uint64_t resident_bytes = 0;
     char *text = malloc(count_bytes + 1);
     REQUIRE(text != NULL);
     memcpy(text, data, count_bytes);
     text[count_bytes] = '\0';
-    ml_process_footprint_parse(text, &footprint_bytes, &resident_bytes);
+    const struct ml_footprint footprint = ml_process_footprint_parse(text);
     const pid_t parent = ml_process_parent_parse(text);
     const struct ml_ending ending = ml_process_ending_parse(text);
     REQUIRE(parent >= 0);
+    REQUIRE(footprint.files_bytes == 0 || strstr(text, "Pss_Shmem") != NULL);
     REQUIRE(ending.known || (ending.signal == 0 && ending.exit_code == 0));
     struct ml_memory_regions regions = {0};
     char *rest = NULL;

@@ -163,13 +163,11 @@ static void look_at_memory(struct ml_engine *engine, struct ml_unrecorded *one) 
         one->status = status;
         one->is_unreadable = ml_memory_file_error(one->pid, "smaps") != 0;
     }
-    uint64_t footprint = 0;
-    uint64_t resident = 0;
-    ml_process_footprint(one->pid, &footprint, &resident);
-    if (resident != 0) { /* 0: it is ending or may not be read; what was known stays */
-        one->footprint_bytes = footprint;
-        one->resident_bytes = resident;
-        ml_engine_note_memory(engine, &one->memory, resident, footprint);
+    const struct ml_footprint now = ml_process_footprint(one->pid);
+    if (now.resident_bytes != 0) { /* 0: it is ending or may not be read; what was known stays */
+        one->footprint_bytes = now.private_bytes;
+        one->resident_bytes = now.resident_bytes;
+        ml_engine_note_memory(engine, &one->memory, now.resident_bytes, now.private_bytes);
     }
 }
 

@@ -82,6 +82,15 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
  * the next round of host/engine/views/peaks.h. */
 enum { PEAK_FROM_LOOK = 2 };
 
+/* One that has so much memory beside pages of files is not spared: nobody could say whether its
+ * heap explains that (service/session/coverage.h). */
+#define UNSPARED_BYTES (UINT64_C(8) << 20)
+
+static bool is_peak_due(const struct ml_member *member) {
+    const bool is_large = member->footprint_bytes - member->footprint_files_bytes > UNSPARED_BYTES;
+    return member->looks == PEAK_FROM_LOOK || (member->looks == LOOK_AT_MEMORY_FROM && is_large);
+}
+
 /* It is not recorded, and it can be. */
 static bool may_begin(enum ml_recording state) {
     return !ml_recording_is_on(state) && !ml_recording_is_lost(state) &&
@@ -142,15 +151,15 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
         look_at_status(member);
     }
     if (member->looks >= LOOK_AT_MEMORY_FROM) {
-        uint64_t footprint = 0;
-        uint64_t resident = 0;
-        ml_process_footprint(member->pid, &footprint, &resident);
-        if (resident != 0) { /* 0: it is ending or may not be read; what was known stays */
-            changed = true;  /* the heap beside it is another one, though it be the same */
-            member->footprint_bytes = footprint;
-            member->resident_bytes = resident;
+        const struct ml_footprint now = ml_process_footprint(member->pid);
+        /* No resident memory: it is ending or may not be read; what was known stays. */
+        if (now.resident_bytes != 0) {
+            changed = true; /* the heap beside it is another one, though it be the same */
+            member->footprint_bytes = now.private_bytes;
+            member->footprint_files_bytes = now.files_bytes;
+            member->resident_bytes = now.resident_bytes;
             member->footprint_ticks = ml_engine_timestamp(engine).ticks;
-            ml_engine_note_memory(engine, &member->memory, resident, footprint);
+            ml_engine_note_memory(engine, &member->memory, now.resident_bytes, now.private_bytes);
         } else {
             note_unread(engine, member);
         }
@@ -271,7 +280,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
         }
     }
     ml_member_look(engine, member);
-    if (member->looks == PEAK_FROM_LOOK) {
+    if (is_peak_due(member)) {
         ml_peaks_look(engine, member);
     }
     if (member->state == ML_MEMBER_RUNNING) {

@@ -149,6 +149,7 @@ struct ml_member {
     char name[ML_PROCESS_NAME_BYTES];
     struct ml_member_before before;
     uint64_t footprint_bytes;        /* as last read; it cannot be read after the end */
+    uint64_t footprint_files_bytes;  /* of that, read with it; struct ml_footprint */
     uint64_t footprint_ticks;        /* when; 0: never */
     uint64_t footprint_dumped_bytes; /* at the last dump that it triggered; 0: none */
     uint64_t resident_bytes;

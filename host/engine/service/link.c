@@ -300,6 +300,7 @@ void ml_service_link_trouble(
             {.id = member->id,
              .role = (enum memlog_service_role)member->role,
              .footprint_bytes = member->footprint_bytes,
+             .footprint_files_bytes = member->footprint_files_bytes,
              .resident_bytes = member->resident_bytes,
              .read_ticks = member->footprint_ticks,
              .second_libc = member->libc_files > 1,

@@ -25,11 +25,10 @@ START_TEST(tells_of_ourselves) {
     char path[4096];
     ml_process_executable(getpid(), path, sizeof(path));
     ck_assert_ptr_nonnull(strstr(path, "process_info_test"));
-    uint64_t footprint = 0;
-    uint64_t resident = 0;
-    ml_process_footprint(getpid(), &footprint, &resident);
-    ck_assert_uint_gt(footprint, 0);
-    ck_assert_uint_ge(resident, 4096);
+    const struct ml_footprint footprint = ml_process_footprint(getpid());
+    ck_assert_uint_gt(footprint.private_bytes, 0);
+    ck_assert_uint_ge(footprint.resident_bytes, 4096);
+    ck_assert_uint_lt(footprint.files_bytes, footprint.private_bytes);
 }
 END_TEST
 
@@ -55,11 +54,9 @@ START_TEST(knows_nothing_of_a_process_that_is_not_there) {
     ck_assert_int_eq(ml_process_parent(nobody), 0);
     struct ml_command_line line;
     ck_assert_int_eq(ml_process_command_line(nobody, &line), ML_ENV_MISSING);
-    uint64_t footprint = 1;
-    uint64_t resident = 1;
-    ml_process_footprint(nobody, &footprint, &resident);
-    ck_assert_uint_eq(footprint, 0);
-    ck_assert_uint_eq(resident, 0);
+    const struct ml_footprint footprint = ml_process_footprint(nobody);
+    ck_assert_uint_eq(footprint.private_bytes, 0);
+    ck_assert_uint_eq(footprint.resident_bytes, 0);
     ck_assert(!ml_process_ending(nobody, -1).known);
 }
 END_TEST
@@ -81,17 +78,32 @@ START_TEST(reads_a_stat_whose_name_holds_brackets_and_digits) {
 END_TEST
 
 START_TEST(adds_up_private_memory_and_swap) {
-    uint64_t footprint = 0;
-    uint64_t resident = 0;
-    ml_process_footprint_parse(
+    const struct ml_footprint footprint = ml_process_footprint_parse(
         "55d0-7ffe ---p 00000000 00:00 0 [rollup]\n"
         "Rss:                3000 kB\nPss:  900 kB\nPrivate_Clean:  100 kB\n"
-        "Private_Dirty:       20 kB\nSwap:                  3 kB\nSwapPss: 5 kB\n",
-        &footprint,
-        &resident
+        "Private_Dirty:       20 kB\nSwap:                  3 kB\nSwapPss: 5 kB\n"
     );
-    ck_assert_uint_eq(footprint, 123 * 1024);
-    ck_assert_uint_eq(resident, 3000 * 1024);
+    ck_assert_uint_eq(footprint.private_bytes, 123 * 1024);
+    ck_assert_uint_eq(footprint.resident_bytes, 3000 * 1024);
+    ck_assert_uint_eq(footprint.files_bytes, 0); /* kinds are not told */
+}
+END_TEST
+
+START_TEST(tells_how_much_private_memory_is_pages_of_files) {
+    ck_assert_uint_eq(
+        ml_process_footprint_parse("Rss: 3000 kB\nPss: 900 kB\nPss_Anon: 25 kB\nPss_Shmem: 7 kB\n"
+                                   "Private_Clean:  100 kB\nPrivate_Dirty: 20 kB\n"
+                                   "Anonymous: 30 kB\nSwap: 500 kB\n")
+            .files_bytes,
+        83 * 1024
+    );
+    /* Of a fork's parent most of it is common. */
+    ck_assert_uint_eq(
+        ml_process_footprint_parse("Rss: 9000 kB\nPss_Shmem: 0 kB\nPrivate_Clean:  100 kB\n"
+                                   "Private_Dirty: 20 kB\nAnonymous: 8000 kB\n")
+            .files_bytes,
+        0
+    );
 }
 END_TEST
 
@@ -213,6 +225,7 @@ int main(void) {
     tcase_add_test(tcase, knows_nothing_of_a_process_that_is_not_there);
     tcase_add_test(tcase, reads_a_stat_whose_name_holds_brackets_and_digits);
     tcase_add_test(tcase, adds_up_private_memory_and_swap);
+    tcase_add_test(tcase, tells_how_much_private_memory_is_pages_of_files);
     tcase_add_test(tcase, the_ending_of_somebody_elses_child_is_known_from_its_zombie);
     return run_suite("host/process_info", tcase);
 }

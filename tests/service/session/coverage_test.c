@@ -93,6 +93,19 @@ START_TEST(memory_whose_mapper_is_known_needs_no_heap_to_explain_it) {
 }
 END_TEST
 
+START_TEST(pages_of_files_need_no_heap_though_the_mappings_were_not_read) {
+    struct ml_coverage_facts facts = healthy();
+    struct ml_coverage_reading reading = reading_of(40 * MIB, 1 * MIB, 1 * MIB);
+    reading.files_bytes = 10 * MIB;
+    ck_assert_str_ne(told_of(&reading, &facts).unseen, "");
+    reading.files_bytes = 31 * MIB;
+    ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+    ck_assert_uint_eq(told_of(&reading, &facts).files_bytes, 31 * MIB);
+    facts.files_bytes = 35 * MIB; /* with what was written there: not both */
+    ck_assert_uint_eq(told_of(&reading, &facts).files_bytes, 35 * MIB);
+}
+END_TEST
+
 START_TEST(what_a_fork_has_made_common_was_its_own_before) {
     struct ml_coverage_facts facts = healthy();
     const struct ml_coverage_reading reading = reading_of(20 * MIB, 300 << 10, 300 << 10);
@@ -307,6 +320,7 @@ int main(void) {
     tcase_add_test(cases, one_that_was_never_read_has_no_figures_and_no_reason);
     tcase_add_test(cases, a_heap_that_explains_next_to_nothing_is_named_with_both_sizes);
     tcase_add_test(cases, memory_whose_mapper_is_known_needs_no_heap_to_explain_it);
+    tcase_add_test(cases, pages_of_files_need_no_heap_though_the_mappings_were_not_read);
     tcase_add_test(cases, what_a_fork_has_made_common_was_its_own_before);
     tcase_add_test(cases, an_allocator_that_keeps_what_was_freed_is_not_blamed);
     tcase_add_test(cases, a_difference_of_a_few_mebibytes_is_ignored);

@@ -269,14 +269,15 @@ START_TEST(a_reading_has_the_heap_of_its_moment) {
     add_client(1);
     builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
     builder_alloc(builders[1], 0, 30, 0x2000, 10, 2);
-    ml_client_read(clients[1], 20, 5000);
+    ml_client_read(clients[1], 20, 5000, 4096);
     ck_assert(!figures(1).coverage.was_read); /* its moment has not come */
     ck_assert_uint_eq(figures(1).coverage.private_bytes, 0);
     advance(100);
     ck_assert_uint_eq(figures(1).totals.live_bytes, 110);
     ck_assert_uint_eq(figures(1).coverage.heap_bytes, 100);
     ck_assert_uint_eq(figures(1).coverage.private_bytes, 5000);
-    ml_client_read(clients[1], 20, 6000); /* told again, with other news */
+    ck_assert_uint_eq(figures(1).coverage.files_bytes, 4096);
+    ml_client_read(clients[1], 20, 6000, 0); /* told again, with other news */
     ck_assert_uint_eq(figures(1).coverage.private_bytes, 5000);
 }
 END_TEST
@@ -284,7 +285,7 @@ END_TEST
 START_TEST(a_reading_of_nothing_is_a_reading) {
     add_client(1);
     builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
-    ml_client_read(clients[1], 20, 0);
+    ml_client_read(clients[1], 20, 0, 0);
     advance(100);
     ck_assert(figures(1).coverage.was_read);
     ck_assert_uint_eq(figures(1).coverage.heap_bytes, 100);
@@ -296,9 +297,10 @@ START_TEST(a_reading_of_a_moment_that_is_over_has_the_heap_of_now) {
     add_client(1);
     builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
     advance(100);
-    ml_client_read(clients[1], 5, 5000);
+    ml_client_read(clients[1], 5, 5000, 1024);
     ck_assert_uint_eq(figures(1).coverage.heap_bytes, 100);
     ck_assert_uint_eq(figures(1).coverage.private_bytes, 5000);
+    ck_assert_uint_eq(figures(1).coverage.files_bytes, 1024);
 }
 END_TEST
 
