@@ -2,6 +2,7 @@
 gone or hangs, a pipe that nobody reads. The program goes on within a bound, and what is missing is said."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -124,6 +125,27 @@ class HostGone(harness.Case):
         self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
         report = self.exit_report(harness.Run(0, b"", "", process.memlog_folder))
         self.assertNotIn("cat", [entry["name"] for entry in report["processes"]])
+
+    def test_who_was_killed_before_its_answer_is_said_to_have_ended(self):
+        script = "mkfifo begin told; touch up; read -r line < begin; /bin/cat told & echo $!; wait; read -r line < begin"
+        process = self.start_program("/bin/sh", "-c", script)
+        os.kill(process.pid, signal.SIGSTOP)
+        (self.folder / "begin").write_text("\n")
+        pid = int(process.stdout.readline())
+        self.wait_for("its Hello", lambda: self.waits_for_its_host(pid))
+        os.kill(pid, signal.SIGKILL)
+        os.kill(process.pid, signal.SIGCONT)
+        (self.folder / "begin").write_text("\n")
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
+        report = self.exit_report(harness.Run(0, b"", "", process.memlog_folder))
+        told = [other["reason"] for other in report["dump"]["not_profiled"] if other["pid"] == pid]
+        self.assertEqual(told, ["it ended before memlog had answered it"])
+        self.assertNotIn("", [entry["name"] for entry in report["processes"]])
+
+    def waits_for_its_host(self, pid):
+        """cat, which has not opened what it is to read; by poll."""
+        told = pathlib.Path(f"/proc/{pid}")
+        return (told / "comm").read_text() == "cat\n" and "libmemlog" in (told / "maps").read_text() and (told / "syscall").read_text().startswith("7 ")
 
     def left_out(self, process):
         """What a dump of now says of whom it leaves out."""

@@ -104,6 +104,14 @@ static void lose_newcomer(struct ml_engine *engine, struct ml_member *member, co
     (void)snprintf(member->note, sizeof(member->note), "%s", reason);
 }
 
+/* Why it did not take its answer. Its socket closes after the kernel says that it ends. */
+static const char *unanswered_text(pid_t pid) {
+    const struct ml_process_facts facts = ml_process_facts(pid);
+    return facts.start_ticks == 0 || facts.has_ended || facts.is_ending
+               ? "it ended before memlog had answered it"
+               : ml_engine_not_profiled_text(MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED);
+}
+
 static void on_hello(
     void *context, const struct ml_call *call, const struct memlog_client_hello_request *request
 ) {
@@ -160,11 +168,7 @@ static void on_hello(
     (void)close(write_fd);
     if (!answered) {
         ml_endpoint_close(&member->endpoint, &engine->budget);
-        lose_newcomer(
-            engine,
-            member,
-            ml_engine_not_profiled_text(MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED)
-        );
+        lose_newcomer(engine, member, unanswered_text(pid));
     } else if (wanted) {
         member->from_startup = true;
         ml_member_record(engine, member);

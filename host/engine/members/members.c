@@ -53,7 +53,8 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
     const bool is_sure = ml_image_mark_is_known(&member->image) && ml_image_mark_is_known(&now);
     /* Without a command line it is in the middle of an exec or has ended, and the name may be
      * another program's. */
-    if ((has_line || member->name[0] == '\0') && strcmp(name, "?") != 0 &&
+    const bool is_first = member->name[0] == '\0';
+    if ((has_line || is_first) && (is_first || strcmp(name, "?") != 0) &&
         strcmp(name, member->name) != 0) {
         (void)snprintf(member->name, sizeof(member->name), "%s", name);
         changed = true;
