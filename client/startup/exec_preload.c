@@ -9,6 +9,7 @@
 
 #include "client/startup/handshake.h"
 #include "client/startup/lending.h"
+#include "client/state/decimal.h"
 #include "client/state/process.h"
 #include "client/state/sys.h"
 #include "client/unwind/foreign.h"
@@ -282,6 +283,11 @@ static bool can_open(const char *path) {
            ((fd == -EMFILE || fd == -ENFILE) && ml_sys3(SYS_access, (long)path, R_OK, 0) == 0);
 }
 
+static bool library_can(const char *path) {
+    return library_file[0] != '/' || can_open(library_file) ||
+           refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE, path);
+}
+
 static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
     char interpreter[INTERPRETER_MAX_BYTES];
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64) {
@@ -299,10 +305,7 @@ static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
     if (interpreter[0] != 0 && !ends_with_loader(interpreter)) {
         return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER, path);
     }
-    if (library_file[0] == '/' && !can_open(library_file)) {
-        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE, path);
-    }
-    return true;
+    return library_can(path);
 }
 
 int ml_exec_preload_lend(const char *path, bool is_free) {
@@ -351,6 +354,24 @@ static bool is_regular(int directory_fd, const char *path) {
     return regular;
 }
 
+/* The file of a descriptor that is no more than its place (O_PATH), opened to be read. Negative: an
+ * errno; -ENOEXEC: it is none that the kernel executes. */
+static long open_place(int fd) {
+    static const char folder[] = "/proc/self/fd/";
+    char path[sizeof(folder) + ML_DECIMAL_DIGITS_MAX];
+    struct stat about;
+    if (ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0 || !S_ISREG(about.st_mode)) {
+        return -ENOEXEC;
+    }
+    memcpy(path, folder, sizeof(folder) - 1);
+    *ml_decimal_put(path + sizeof(folder) - 1, (uint64_t)fd) = 0;
+    return ml_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+/* A program by such a descriptor. Without /proc nobody knows what it is, and it is taken for one
+ * that loads libraries, as most do. */
+static bool place_can(int working_fd, int fd, const char *path, int depth);
+
 /* Interpreters are looked for where the program starts. */
 static bool file_can(int working_fd, int directory_fd, const char *path, int flags, int depth) {
     union {
@@ -372,7 +393,9 @@ static bool file_can(int working_fd, int directory_fd, const char *path, int fla
     }
     const long got = ml_sys4(SYS_pread64, fd, (long)head.bytes, sizeof(head), 0);
     bool can = true;
-    if (got >= (long)sizeof(head.elf) && memcmp(head.bytes, ELFMAG, SELFMAG) == 0) {
+    if (got == -EBADF && by_fd) {
+        can = place_can(working_fd, (int)fd, path, depth);
+    } else if (got >= (long)sizeof(head.elf) && memcmp(head.bytes, ELFMAG, SELFMAG) == 0) {
         can = elf_can((int)fd, &head.elf, path);
     } else if (got > 2 && head.bytes[0] == '#' && head.bytes[1] == '!' && depth > 0) {
         const char *interpreter = script_interpreter(head.bytes, (size_t)got);
@@ -381,6 +404,19 @@ static bool file_can(int working_fd, int directory_fd, const char *path, int fla
     if (!by_fd) {
         ml_sys_close((int)fd);
     }
+    return can;
+}
+
+static bool place_can(int working_fd, int fd, const char *path, int depth) {
+    const long opened = open_place(fd);
+    if (opened == -EACCES) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE, path);
+    }
+    if (opened < 0) {
+        return opened != -ENOEXEC && library_can(path);
+    }
+    const bool can = file_can(working_fd, (int)opened, path, AT_EMPTY_PATH, depth);
+    ml_sys_close((int)opened);
     return can;
 }
 

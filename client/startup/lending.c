@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#include "client/state/decimal.h"
 #include "client/state/sys.h"
 
 /* The connection is open for what libc starts by itself; -1: it is not. */
@@ -51,15 +52,7 @@ void ml_lending_to_shells(int fd, bool are_started) {
 }
 
 static char *put_number(char *at, uint64_t number, char end) {
-    char digits[20];
-    size_t count = 0;
-    do {
-        digits[count++] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    while (count > 0) {
-        *at++ = digits[--count];
-    }
+    at = ml_decimal_put(at, number);
     *at++ = end;
     return at;
 }
