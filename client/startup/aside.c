@@ -52,14 +52,14 @@ static void tell(const char *socket_path, int left_fd, const char *path) {
 static bool is_own_file(const char *path) {
     struct stat own;
     struct stat other;
-    return ml_sys3(SYS_stat, (long)own_file, (long)&own, 0) == 0 &&
-           ml_sys3(SYS_stat, (long)path, (long)&other, 0) == 0 && own.st_dev == other.st_dev &&
-           own.st_ino == other.st_ino;
+    return ml_sys4(SYS_newfstatat, AT_FDCWD, (long)own_file, (long)&own, 0) == 0 &&
+           ml_sys4(SYS_newfstatat, AT_FDCWD, (long)path, (long)&other, 0) == 0 &&
+           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 static bool is_script(const char *path) {
     char head[2] = {0, 0};
-    const long fd = ml_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    const long fd = ml_sys4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) {
         return false;
     }

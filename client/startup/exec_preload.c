@@ -277,7 +277,7 @@ static bool read_interpreter(int fd, const Elf64_Ehdr *header, char *out_path) {
 /* As the loader will: Landlock, for one, forbids what access(2) permits. The loader's program has
  * one descriptor more. */
 static bool can_open(const char *path) {
-    const long fd = ml_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    const long fd = ml_sys4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
     ml_sys_close((int)fd);
     return fd >= 0 ||
            ((fd == -EMFILE || fd == -ENFILE) && ml_sys3(SYS_access, (long)path, R_OK, 0) == 0);
@@ -365,7 +365,7 @@ static long open_place(int fd) {
     }
     memcpy(path, folder, sizeof(folder) - 1);
     *ml_decimal_put(path + sizeof(folder) - 1, (uint64_t)fd) = 0;
-    return ml_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    return ml_sys4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
 }
 
 /* A program by such a descriptor. Without /proc nobody knows what it is, and it is taken for one

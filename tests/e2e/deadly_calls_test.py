@@ -18,7 +18,9 @@ static const int calls[] = {
     SYS_readlink, SYS_fgetxattr, SYS_pwritev2, SYS_faccessat, SYS_geteuid, SYS_getegid, SYS_getppid, SYS_gettid, SYS_getpid, SYS_madvise,
     SYS_poll, SYS_prlimit64, SYS_socket, SYS_connect, SYS_sendmsg, SYS_recvmsg, SYS_setsockopt, SYS_shutdown, SYS_fcntl, SYS_memfd_create,
     SYS_ftruncate, SYS_pwrite64, SYS_pipe2, SYS_mremap, SYS_sched_yield, SYS_sigaltstack, SYS_clock_gettime, SYS_ioctl,
-    SYS_rt_sigpending, SYS_rt_sigtimedwait,
+    SYS_rt_sigpending, SYS_rt_sigtimedwait, SYS_open, SYS_stat, SYS_lstat, SYS_getrandom, SYS_newfstatat, SYS_tgkill, SYS_socketpair, SYS_unlink,
+    SYS_dup, SYS_dup2, SYS_dup3, SYS_readlinkat, SYS_statx, SYS_getuid, SYS_getgid, SYS_sysinfo, SYS_uname, SYS_getrlimit, SYS_writev, SYS_futex, SYS_kill,
+    SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_prctl, SYS_pread64, SYS_getdents64, SYS_lseek, SYS_membarrier, SYS_sched_getaffinity,
 };
 static int kill_for(int call) {
     struct sock_filter steps[] = {
