@@ -117,10 +117,16 @@ bool ml_exec_preload_was_found(void) {
     return library[0] != 0;
 }
 
+/* What stops another program. That one has this process's filters and does not know them: it would
+ * ask for its threads' names, and grow its memory. */
+static uint32_t stopping_filters(void) {
+    const uint32_t stopping = ML_FILTERS_NO_HOST | ML_FILTERS_NO_PRELOAD | ML_FILTERS_NO_GROWTH;
+    return ml_process_stack_mode() == ML_STACK_NATIVE ? stopping : stopping | ML_FILTERS_NO_NAME;
+}
+
 bool ml_exec_preload_is_on(void) {
     const bool has_host = socket_entry[0] != 0 && ml_process.connected;
-    const bool is_filtered =
-        (ml_process.filters & (ML_FILTERS_NO_HOST | ML_FILTERS_NO_PRELOAD)) != 0;
+    const bool is_filtered = (ml_process.filters & stopping_filters()) != 0;
     if (has_host && is_filtered) {
         ml_process_leave_out(MEMLOG_CLIENT_NOT_PROFILED_REASON_FILTER);
     }

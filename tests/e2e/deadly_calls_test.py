@@ -179,6 +179,66 @@ int main(void) {
 }
 """
 
+# Starts the program of its word beside a filter that kills for a call which that one does not need, and memlog would make in it.
+STARTS = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    static const int calls[] = {SYS_mremap, SYS_prctl, SYS_rt_sigpending, SYS_rt_sigtimedwait, SYS_pwritev2, SYS_gettid};
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (int i = 0; i < (int)(sizeof(calls) / sizeof(*calls)); i++) {
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct sock_filter steps[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+            struct sock_fprog program = {4, steps};
+            if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(7);
+            execv(words[1], words + 1);
+            _exit(8);
+        }
+        waitpid(pid, &status, 0);
+        printf("%d %x\n", calls[i], status);
+    }
+    return 0;
+}
+"""
+
+# Threads, and more stacks than the client's memory has room for at first.
+STARTED = r"""
+#include <pthread.h>
+#include <stdlib.h>
+static void *volatile sink;
+static void deep(int depth, unsigned way) {
+    if (depth == 0) {
+        sink = malloc(10);
+    } else if (way & 1) {
+        deep(depth - 1, way >> 1);
+        sink = &depth;
+    } else {
+        deep(depth - 1, way >> 1);
+        sink = &way;
+    }
+}
+static void *allocates(void *nothing) {
+    for (unsigned i = 0; i < 30000; i++) deep(30, i * 2654435761u);
+    return nothing;
+}
+int main(void) {
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, allocates, NULL);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
+"""
+
 # Of calls that start-up makes anyway, with arguments that hooking an allocator inside the executable has.
 INSIDE = r"""
 #include <fcntl.h>
@@ -242,6 +302,12 @@ class DeadlyCalls(as_bare.Case):
 
     def test_nor_what_it_calls_later(self):
         self.assert_as_bare(self.build("deadly_acts", ACTS, "-lpthread"))
+
+    def test_nor_what_a_program_calls_that_it_starts(self):
+        started = self.build("started", STARTED, "-lpthread")
+        for mode in ("native", "native-with-thread-names"):
+            with self.subTest(mode):
+                self.assert_as_bare(self.build("starts", STARTS), started, options=("-q", "--no-page", f"--memlog-stack-mode={mode}"))
 
     def test_nor_what_it_calls_to_hook_an_allocator_inside(self):
         self.assert_as_bare(self.build("deadly_inside", INSIDE))

@@ -134,6 +134,7 @@ class HostGone(harness.Case):
         pid = int(process.stdout.readline())
         self.wait_for("its Hello", lambda: self.waits_for_its_host(pid))
         os.kill(pid, signal.SIGKILL)
+        self.wait_for("its end", lambda: not os.path.exists(f"/proc/{pid}"))  # sh waits for it
         os.kill(process.pid, signal.SIGCONT)
         (self.folder / "begin").write_text("\n")
         self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
