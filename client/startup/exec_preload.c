@@ -120,8 +120,8 @@ bool ml_exec_preload_was_found(void) {
 /* What stops another program. That one has this process's filters and does not know them: it would
  * ask for its threads' names, and grow its memory. */
 static uint32_t stopping_filters(void) {
-    const uint32_t stopping = ML_FILTERS_NO_HOST | ML_FILTERS_NO_PRELOAD | ML_FILTERS_NO_GROWTH;
-    return ml_process_stack_mode() == ML_STACK_NATIVE ? stopping : stopping | ML_FILTERS_NO_NAME;
+    const uint32_t stopping = ML_FILTERS_NO_HOST | ML_FILTERS_NO_PRELOAD | ML_FILTERS_GROWTH_ENDS;
+    return ml_process_stack_mode() == ML_STACK_NATIVE ? stopping : stopping | ML_FILTERS_NAME_ENDS;
 }
 
 bool ml_exec_preload_is_on(void) {

@@ -81,6 +81,12 @@ static bool comes_to_kernel(const struct sock_fprog *program, const struct own_c
     return answer == SECCOMP_RET_ALLOW || answer == SECCOMP_RET_LOG;
 }
 
+/* Whether who makes the call may not live on: the answer is neither the kernel's nor an errno. */
+static bool ends_caller(const struct sock_fprog *program, const struct own_call *own) {
+    return !comes_to_kernel(program, own) &&
+           (answer_of(program, own) & SECCOMP_RET_ACTION_FULL) != SECCOMP_RET_ERRNO;
+}
+
 void ml_seccomp_probe_before(void) {
     ml_arena_stock();
 }
@@ -162,6 +168,8 @@ static uint32_t needless_of(const struct sock_fprog *program, uint64_t fd, uint6
     const struct own_call pending = {SYS_rt_sigpending, {0}};
     const struct own_call consume = {SYS_rt_sigtimedwait, {0}};
     uint32_t filters = comes_to_kernel(program, &growth) ? 0 : ML_FILTERS_NO_GROWTH;
+    filters |= ends_caller(program, &growth) ? ML_FILTERS_GROWTH_ENDS : 0;
+    filters |= ends_caller(program, &name[0]) ? ML_FILTERS_NAME_ENDS : 0;
     filters |= comes_to_kernel(program, &pending) ? 0 : ML_FILTERS_NO_PENDING;
     filters |= comes_to_kernel(program, &consume) ? 0 : ML_FILTERS_NO_CONSUME;
     for (size_t i = 0; i < COUNT_OF(needs); i++) {

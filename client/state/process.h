@@ -104,7 +104,9 @@ enum {
     ML_FILTERS_NO_SILENCE = 512, /* pwritev2, which raises no SIGPIPE */
     ML_FILTERS_NO_PIPE_SIZE = 1024, /* how many bytes a pipe holds */
     ML_FILTERS_NO_LENDING = 2048,   /* another program cannot come to the host by this connection */
-    ML_FILTERS_NO_RESTART = 4096    /* restart_syscall: no wait of ours may be in the kernel */
+    ML_FILTERS_NO_RESTART = 4096,   /* restart_syscall: no wait of ours may be in the kernel */
+    ML_FILTERS_GROWTH_ENDS = 8192,  /* mremap, and whoever calls it is not just refused */
+    ML_FILTERS_NAME_ENDS = 16384    /* a thread's name, likewise */
 };
 
 /* What tells an open file from every other one. */
