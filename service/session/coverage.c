@@ -168,10 +168,22 @@ shared_since(const struct ml_coverage_reading *reading, const struct ml_coverage
     return more_bytes < facts->shared_files_bytes ? more_bytes : facts->shared_files_bytes;
 }
 
-/* The mappings are read more rarely than their sum, and never of a process that ends soon. */
+/* By its mappings. They are never read of a process that ends soon; then by their sum. */
 static uint64_t
 files_of(const struct ml_coverage_reading *reading, const struct ml_coverage_facts *facts) {
-    return facts->files_bytes > reading->files_bytes ? facts->files_bytes : reading->files_bytes;
+    return facts->files_bytes != 0 ? facts->files_bytes : reading->files_bytes;
+}
+
+/* What is not the heap's, by the mappings or by their sum. Files are in both, also those that the
+ * program mapped, so the larger one counts; saturating. */
+static uint64_t
+others_of(const struct ml_coverage_reading *reading, const struct ml_coverage_facts *facts) {
+    uint64_t by_mappings = facts->mapped_bytes;
+    if (__builtin_add_overflow(by_mappings, facts->files_bytes, &by_mappings) ||
+        __builtin_add_overflow(by_mappings, shared_since(reading, facts), &by_mappings)) {
+        return UINT64_MAX;
+    }
+    return by_mappings > reading->files_bytes ? by_mappings : reading->files_bytes;
 }
 
 /* Report pages of an allocator inside the executable that are more than all blocks that were ever
@@ -216,9 +228,7 @@ static void tell_unexplained(
     /* The heap at its largest: the allocator may keep what was freed. */
     const uint64_t most_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
     uint64_t known_bytes = most_bytes;
-    if (__builtin_add_overflow(known_bytes, facts->mapped_bytes, &known_bytes) ||
-        __builtin_add_overflow(known_bytes, files_of(reading, facts), &known_bytes) ||
-        __builtin_add_overflow(known_bytes, shared_since(reading, facts), &known_bytes)) {
+    if (__builtin_add_overflow(known_bytes, others_of(reading, facts), &known_bytes)) {
         known_bytes = UINT64_MAX;
     }
     if (!ml_coverage_explains(known_bytes, reading->private_bytes)) {

@@ -85,11 +85,11 @@ struct ml_coverage_facts {
 struct ml_coverage_told {
     bool was_read; /* false: its memory never was, and both are 0 */
     uint64_t heap_bytes, private_bytes;
-    uint64_t mapped_bytes;     /* as in the facts */
-    uint64_t files_bytes;      /* as in the facts or, where that is more, as in the reading */
-    uint64_t shared_bytes;     /* at most: its own then, common with others since */
-    uint32_t hooked_functions; /* of ml_coverage_entries */
-    const char *allocator;     /* "glibc"; the name's owner is the process's coverage */
+    uint64_t mapped_bytes;                 /* as in the facts */
+    uint64_t files_bytes;                  /* as in the facts; 0 there: as in the reading */
+    uint64_t shared_bytes;                 /* at most: its own then, common with others since */
+    uint32_t hooked_functions;             /* of ml_coverage_entries */
+    const char *allocator;                 /* "glibc"; the name's owner is the process's coverage */
     char unseen[ML_COVERAGE_UNSEEN_BYTES]; /* "": nothing is known to go unseen */
 };
 

@@ -103,6 +103,16 @@ START_TEST(pages_of_files_need_no_heap_though_the_mappings_were_not_read) {
     ck_assert_uint_eq(told_of(&reading, &facts).files_bytes, 31 * MIB);
     facts.files_bytes = 35 * MIB; /* with what was written there: not both */
     ck_assert_uint_eq(told_of(&reading, &facts).files_bytes, 35 * MIB);
+    /* Files that the program mapped are in the reading, too, and so is what a fork made common. */
+    reading = reading_of(80 * MIB, 0, 0);
+    reading.files_bytes = 30 * MIB;
+    facts.files_bytes = 0;
+    facts.mapped_bytes = 30 * MIB;
+    ck_assert_str_ne(told_of(&reading, &facts).unseen, "");
+    facts.mapped_bytes = 0;
+    facts.shared_files_bytes = 30 * MIB;
+    facts.view_private_bytes = 50 * MIB;
+    ck_assert_str_ne(told_of(&reading, &facts).unseen, "");
 }
 END_TEST
 
